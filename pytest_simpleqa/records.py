@@ -1,0 +1,269 @@
+"""The frozen values that travel through a run, and their JSON form both ways."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Self
+
+Message = Mapping[str, str]
+"""One chat message: `{"role": ..., "content": ...}`."""
+
+Prompt = str | list[Message]
+"""What a model completes: a text (sent as one user message) or chat messages."""
+
+
+class Verdict(StrEnum):
+    """What the judge found."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    NOT_ATTEMPTED = "not_attempted"
+
+
+def text_hash(text: str) -> str:
+    """Return the first 16 hex digits of SHA-256 over the NFC-normalised, outer-trimmed UTF-8 text."""
+    normal = unicodedata.normalize("NFC", text).strip()
+    return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One dataset row."""
+
+    id: str
+    """Unique in its dataset; ASCII letters, digits, `_` and `-` only."""
+    problem: str
+    """The question as it is asked."""
+    answer: str
+    """The gold answer, outer blanks trimmed."""
+    topic: str | None = None
+    answer_type: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False, hash=False)
+    """Whatever else the row held; never needed for grading."""
+
+    @property
+    def question_hash(self) -> str:
+        """Hash of the question's text: the same wherever the row stands."""
+        return text_hash(self.problem)
+
+    @property
+    def gold_hash(self) -> str:
+        """Hash of the gold answer's text."""
+        return text_hash(self.answer)
+
+    @property
+    def fingerprint(self) -> str:
+        """`question_hash-gold_hash`: what baselines, resume and replay pair by."""
+        return f"{self.question_hash}-{self.gold_hash}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Questions in order, with the name and the hash of the file they came from."""
+
+    name: str
+    """The file's name (`simple_qa_test_set.csv`) or the known name (`sample`); never a path."""
+    questions: tuple[Question, ...]
+    sha256: str
+    """Hash of the file's bytes as they lie on disk."""
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self.questions)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said to one prompt."""
+
+    text: str
+    """The reply without its `<think>` block."""
+    raw: str | None = None
+    """The reply as it came, where it differs from `text`."""
+    finish_reason: str | None = None
+    model: str | None = None
+    """The model name that the service returned."""
+    calls: int = 1
+    """Requests sent for this reply, retries included; 0 for a recording."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    latency_s: float | None = None
+    """Seconds of the successful request."""
+    extra: Mapping[str, Any] | None = None
+    """What else belongs to the reply (a trace, a confidence); plain JSON types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge made of one predicted answer: a verdict, or a failure that is not one."""
+
+    verdict: Verdict | None
+    reply: str | None = None
+    """The judge's own words, where it has any."""
+    error: Failure | None = None
+    """Set when `verdict` is None."""
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    latency_s: float | None = None
+    model: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a row has no verdict."""
+
+    kind: str
+    message: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"kind": self.kind, "message": self.message}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(str(data.get("kind", "unknown")), str(data.get("message", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one role (answer or judge) spent on one question."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    latency_s: float | None = None
+    """Seconds of the successful request; None where there was none."""
+    model: str | None = None
+    """The model name that the service returned."""
+
+    def to_json(self) -> list[Any]:
+        return [self.calls, self.prompt_tokens, self.completion_tokens, self.latency_s, self.model]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        return cls(*data) if data else cls()
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionResult:
+    """Everything that one question produced.
+
+    Exactly one of three holds: `verdict` is set; `error` is set and `predicted` is an answer (a
+    judge failure); `error` is set and `predicted` is None (an answer error).
+    """
+
+    id: str
+    question: str
+    gold: str
+    topic: str | None
+    answer_type: str | None
+    fingerprint: str
+    repeat: int = 1
+    predicted: str | None = None
+    verdict: Verdict | None = None
+    judge_reply: str | None = None
+    error: Failure | None = None
+    latency_s: float | None = None
+    """Seconds from the question's first request to its last reply, waiting for a slot left out."""
+    raw: str | None = None
+    """The answer as it came, where it differs from `predicted` (a think block, a cap)."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of this row: capped texts, dropped parameters."""
+    answer_usage: Usage = Usage()
+    judge_usage: Usage = Usage()
+    extra: Mapping[str, Any] | None = None
+    """What the answerer attached (a trace, a confidence); plain JSON types."""
+
+    @property
+    def is_judge_failure(self) -> bool:
+        """The judge gave no usable verdict."""
+        return self.verdict is None and self.predicted is not None
+
+    @property
+    def is_error(self) -> bool:
+        """The answer model gave no usable answer."""
+        return self.verdict is None and self.predicted is None
+
+    @property
+    def status(self) -> str:
+        """`correct`, `incorrect`, `not_attempted`, `judge_failure` or `error`."""
+        if self.verdict is not None:
+            return self.verdict.value
+        return "judge_failure" if self.predicted is not None else "error"
+
+    @classmethod
+    def for_question(cls, question: Question, repeat: int = 1, **values: Any) -> Self:
+        """Make the result of `question` with `values` for the remaining fields."""
+        return cls(
+            id=question.id,
+            question=question.problem,
+            gold=question.answer,
+            topic=question.topic,
+            answer_type=question.answer_type,
+            fingerprint=question.fingerprint,
+            repeat=repeat,
+            **values,
+        )
+
+    def to_sample(self) -> dict[str, Any]:
+        """Return the row as it stands in `Report.samples`."""
+        sample: dict[str, Any] = {
+            "id": self.id,
+            "topic": self.topic,
+            "answer_type": self.answer_type,
+            "question": self.question,
+            "gold": self.gold,
+            "predicted": self.predicted,
+            "verdict": self.verdict.value if self.verdict else None,
+            "fingerprint": self.fingerprint,
+            "repeat": self.repeat,
+            "judge_reply": self.judge_reply,
+            "error": self.error.to_json() if self.error else None,
+            "latency_s": self.latency_s,
+        }
+        if self.raw is not None:
+            sample["raw"] = self.raw
+        if self.notes:
+            sample["notes"] = list(self.notes)
+        if self.extra:
+            sample["extra"] = dict(self.extra)
+        return sample
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row in plain JSON types, losing nothing; `from_json` reads it back."""
+        return {
+            **self.to_sample(),
+            "usage": [self.answer_usage.to_json(), self.judge_usage.to_json()],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` wrote, or a row of `Report.samples`."""
+        answer, judge = data.get("usage") or (None, None)
+        verdict, error = data.get("verdict"), data.get("error")
+        return cls(
+            id=data["id"],
+            question=data["question"],
+            gold=data["gold"],
+            topic=data.get("topic"),
+            answer_type=data.get("answer_type"),
+            fingerprint=data["fingerprint"],
+            repeat=data.get("repeat", 1),
+            predicted=data.get("predicted"),
+            verdict=Verdict(verdict) if verdict else None,
+            judge_reply=data.get("judge_reply"),
+            error=Failure.from_json(error) if error else None,
+            latency_s=data.get("latency_s"),
+            raw=data.get("raw"),
+            notes=tuple(data.get("notes") or ()),
+            answer_usage=Usage.from_json(answer),
+            judge_usage=Usage.from_json(judge),
+            extra=data.get("extra"),
+        )
