@@ -97,6 +97,8 @@ class Reply:
     """Seconds of the successful request."""
     extra: Mapping[str, Any] | None = None
     """What else belongs to the reply (a trace, a confidence); plain JSON types."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of this reply: a dropped parameter, a capped text."""
 
 
 @dataclass(frozen=True, slots=True)
