@@ -1,0 +1,20 @@
+"""Fixtures for the whole suite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with the public data files; a test that needs it is skipped without it."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(os.environ.get("SIMPLEQA_SHARED_DATA", default))
+    if not (path / "simple_qa_test_set.csv").is_file():
+        pytest.skip("the public data files are not here (set SIMPLEQA_SHARED_DATA)")
+    return path
