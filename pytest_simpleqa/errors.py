@@ -62,6 +62,8 @@ class ModelError(Exception):
         """Seconds the service asked us to wait."""
         self.param = param
         """The request parameter that the service refused, where it named one."""
+        self.calls = 1
+        """Requests that were spent on it."""
 
 
 class RunStopped(Exception):

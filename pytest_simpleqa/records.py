@@ -44,6 +44,7 @@ class Question:
     answer_type: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False, hash=False)
     """Whatever else the row held; never needed for grading."""
+    _fingerprint: str = field(default="", init=False, repr=False, compare=False)
 
     @property
     def question_hash(self) -> str:
@@ -58,7 +59,9 @@ class Question:
     @property
     def fingerprint(self) -> str:
         """`question_hash-gold_hash`: what baselines, resume and replay pair by."""
-        return f"{self.question_hash}-{self.gold_hash}"
+        if not self._fingerprint:  # hashed once: it stands in every line of the run log
+            object.__setattr__(self, "_fingerprint", f"{self.question_hash}-{self.gold_hash}")
+        return self._fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,147 @@
+"""The line to one connection: its first request alone, retries, the adaptive limit, and when to give up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from random import Random
+from typing import TypeVar
+
+from .errors import ModelError, RunStopped
+from .records import Reply
+from .retry import Action, action_for, backoff
+
+T = TypeVar("T")
+
+MAX_TRIES = 10
+"""The most requests for one reply, whatever the deadline."""
+MAX_FAILURES_IN_ROW = 20
+"""Replies given up one after the other, with no success between, before the run stops itself."""
+_SLOW_DOWN = frozenset({429, 503, 529})
+_UNREACHABLE = frozenset({"timeout", "connection", "server_error", "rate_limited"})
+
+
+class Budget:
+    """The seconds that one question may spend on requests and back-off; waiting for a slot is free."""
+
+    __slots__ = ("spent", "total")
+
+    def __init__(self, seconds: float) -> None:
+        self.total = seconds
+        self.spent = 0.0
+
+    def covers(self, seconds: float) -> bool:
+        """Tell whether `seconds` of waiting would still leave time for a request."""
+        return not self.total or self.spent + seconds < self.total
+
+    async def run(self, call: Awaitable[T]) -> T:
+        """Await `call` on this budget; raise TimeoutError when it is used up."""
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, self.total - self.spent) if self.total else None):
+                return await call
+        finally:
+            self.spent += time.monotonic() - began
+
+
+class Line:
+    """All requests to one connection go through here; the one retry owner of the run.
+
+    `on_stop` is called with one line of text when the run must not go on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        most: int,
+        max_in_flight: int | None = None,
+        on_stop: Callable[[str], None],
+        random: Random | None = None,
+    ) -> None:
+        self.name = name
+        self.most = most
+        self.limit = float(most)
+        """How many pairs may be in flight now: halved when the service says slow down, up by one a round."""
+        self._slots = asyncio.Semaphore(max_in_flight) if max_in_flight else None
+        self._on_stop = on_stop
+        self._random = random or Random()
+        self._opened = False
+        self._probe: asyncio.Future[None] | None = None
+        self._has_worked = False
+        self._failures_in_row = 0
+        self._halved_at = 0.0
+        self.stopped: str | None = None
+
+    async def attempt(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
+        """Return the reply to `call`, tried again while that helps; raise ModelError or RunStopped."""
+        if self._opened:
+            return await self._try(call, budget)
+        while not self._opened and self._probe is not None:
+            await asyncio.shield(self._probe)
+        if self._opened:
+            return await self._try(call, budget)
+        self._probe = asyncio.get_running_loop().create_future()
+        try:
+            return await self._try(call, budget)
+        finally:
+            self._opened = True
+            self._probe.set_result(None)
+
+    async def _try(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
+        tries = 0
+        while True:
+            if self.stopped:
+                raise RunStopped(self.stopped)
+            tries += 1
+            try:
+                if self._slots is None:
+                    reply = await budget.run(call())
+                else:
+                    async with self._slots:
+                        reply = await budget.run(call())
+            except TimeoutError:
+                failure = ModelError("timeout", f"no answer within {budget.total:g} s")
+            except ModelError as error:
+                failure = error
+            else:
+                self._worked()
+                return reply if tries == 1 else replace(reply, calls=reply.calls + tries - 1)
+            if failure.status in _SLOW_DOWN:
+                self._slow_down()
+            delay = backoff(tries - 1, self._random) if failure.retry_after is None else failure.retry_after
+            if action_for(failure.kind) is not Action.RETRY or tries >= MAX_TRIES or not budget.covers(delay):
+                if tries > 1:
+                    failure.message = f"{failure.message} ({tries} tries)"
+                failure.calls = tries
+                self._give_up(failure)
+                raise failure from None
+            await budget.run(asyncio.sleep(delay))
+
+    def _worked(self) -> None:
+        self._has_worked = True
+        self._failures_in_row = 0
+        if self.limit < self.most:
+            self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
+
+    def _slow_down(self) -> None:
+        """Halve the limit, once for a burst of refusals rather than once for each."""
+        now = time.monotonic()
+        if now - self._halved_at > 1.0:
+            self._halved_at = now
+            self.limit = max(1.0, self.limit / 2)
+
+    def _give_up(self, failure: ModelError) -> None:
+        action = action_for(failure.kind)
+        self._failures_in_row += 1
+        dead = failure.kind in _UNREACHABLE and not self._has_worked
+        refused = action is Action.STOP_IF_NOTHING_WORKED and not self._has_worked
+        counts = action is Action.STOP_IF_NOTHING_WORKED or failure.kind in _UNREACHABLE
+        in_row = counts and self._failures_in_row >= MAX_FAILURES_IN_ROW
+        if action is Action.STOP or refused or dead or in_row:
+            tail = f" ({self._failures_in_row} in a row)" if in_row and action is not Action.STOP else ""
+            self.stopped = f"{self.name}: {failure.message}{tail}"
+            self._on_stop(self.stopped)
+

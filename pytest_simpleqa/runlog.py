@@ -1,0 +1,232 @@
+"""The run directory: `run.json`, and the lines that keep every answer and verdict as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from .errors import RunError
+from .records import Failure, Judgement, Question, QuestionResult, Reply, Usage, Verdict
+
+Key = tuple[str, int]
+"""What names one asking: `(question id, repeat)`."""
+
+
+class RunLog:
+    """One `results*.jsonl`: one writer, one line per finding, each handed to the operating system at once.
+
+    A line written here survives any kill of the process (not a power cut).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+            if os.fstat(self._file).st_size:
+                os.write(self._file, b"\n")  # what was torn by a kill must not swallow our first line
+        except OSError as error:
+            raise RunError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def answer(self, question: Question, repeat: int, reply: Reply, latency_s: float) -> None:
+        """Keep an answer; before the judge is asked."""
+        line = _head("answer", question, repeat)
+        line["predicted"] = reply.text
+        line["latency_s"] = round(latency_s, 4)
+        line["usage"] = [reply.calls, reply.prompt_tokens, reply.completion_tokens, reply.latency_s, reply.model]
+        if reply.raw is not None:
+            line["raw"] = reply.raw
+        if reply.extra:
+            line["extra"] = dict(reply.extra)
+        if reply.notes:
+            line["notes"] = list(reply.notes)
+        self._write(line)
+
+    def finished(self, question: Question, result: QuestionResult) -> None:
+        """Keep the verdict or the error; before anybody is told of the result."""
+        line = _head("verdict" if result.verdict else "error", question, result.repeat)
+        if result.verdict:
+            line["verdict"] = result.verdict.value
+        if result.error:
+            line["error"] = result.error.to_json()
+        line["judge_reply"] = result.judge_reply
+        line["latency_s"] = result.latency_s
+        line["usage"] = (result.judge_usage if result.predicted is not None else result.answer_usage).to_json()
+        if result.notes:
+            line["notes"] = list(result.notes)
+        self._write(line)
+
+    def whole(self, question: Question, result: QuestionResult) -> None:
+        """Keep a result that another machine produced: its answer, then its verdict or error."""
+        if result.predicted is not None:
+            used = result.answer_usage
+            reply = Reply(
+                result.predicted,
+                raw=result.raw,
+                model=used.model,
+                calls=used.calls,
+                prompt_tokens=used.prompt_tokens,
+                completion_tokens=used.completion_tokens,
+                latency_s=used.latency_s,
+                extra=result.extra,
+            )
+            self.answer(question, result.repeat, reply, result.latency_s or 0.0)
+        self.finished(question, result)
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        data = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+
+def _head(kind: str, question: Question, repeat: int) -> dict[str, Any]:
+    return {"v": 1, "kind": kind, "id": question.id, "fingerprint": question.fingerprint, "repeat": repeat}
+
+
+@dataclass(slots=True)
+class Row:
+    """What a run's lines say of one asking: the last line of each kind."""
+
+    fingerprint: str
+    answer: Mapping[str, Any] | None = None
+    verdict: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+
+    def reply(self) -> Reply | None:
+        """Return the kept answer, or None."""
+        if self.answer is None:
+            return None
+        used = Usage.from_json(self.answer.get("usage"))
+        return Reply(
+            self.answer["predicted"],
+            raw=self.answer.get("raw"),
+            model=used.model,
+            calls=used.calls,
+            prompt_tokens=used.prompt_tokens,
+            completion_tokens=used.completion_tokens,
+            latency_s=used.latency_s,
+            extra=self.answer.get("extra"),
+            notes=tuple(self.answer.get("notes") or ()),
+        )
+
+    def result(self, question: Question, repeat: int) -> QuestionResult | None:
+        """Return the finished result, or None where the row still has something to ask."""
+        end = self.verdict or self.error
+        if end is None:
+            return None
+        reply = self.reply()
+        predicted = reply.text if reply else None
+        if self.verdict is not None and reply is None:
+            return None
+        answer_usage = usage_of(reply) if reply else Usage.from_json(end.get("usage"))
+        return QuestionResult.for_question(
+            question,
+            repeat,
+            predicted=predicted,
+            verdict=Verdict(end["verdict"]) if self.verdict else None,
+            judge_reply=end.get("judge_reply"),
+            error=Failure.from_json(end["error"]) if not self.verdict else None,
+            latency_s=end.get("latency_s"),
+            raw=reply.raw if reply else None,
+            notes=tuple(end.get("notes") or ()),
+            answer_usage=answer_usage,
+            judge_usage=Usage.from_json(end.get("usage")) if reply else Usage(),
+            extra=reply.extra if reply else None,
+        )
+
+
+def usage_of(spent: Reply | Judgement) -> Usage:
+    """Return what a reply or a judgement cost."""
+    return Usage(spent.calls, spent.prompt_tokens, spent.completion_tokens, spent.latency_s, spent.model)
+
+
+def read_rows(paths: Iterable[Path]) -> tuple[dict[Key, Row], list[str]]:
+    """Return what the lines of `paths` say of each asking, and a warning per line that cannot be read."""
+    rows: dict[Key, Row] = {}
+    warnings: list[str] = []
+    for path in paths:
+        # Split at "\n" alone: a text may hold U+2028, and JSON escapes what it must.
+        for number, data in enumerate(path.read_bytes().split(b"\n"), start=1):
+            if not data.strip():
+                continue
+            try:
+                line = json.loads(data)
+                key, kind = (str(line["id"]), int(line["repeat"])), line["kind"]
+                row = rows.setdefault(key, Row(line["fingerprint"]))
+            except (ValueError, KeyError, TypeError):
+                warnings.append(f"{path.name}, line {number} is torn and was dropped")
+                continue
+            if kind in ("answer", "verdict", "error"):
+                setattr(row, kind, line)
+    return rows, warnings
+
+
+def results_files(run_dir: Path) -> list[Path]:
+    """Return the files of results in `run_dir`, in a fixed order."""
+    return sorted(run_dir.glob("results*.jsonl"))
+
+
+def create_run_dir(base: Path, dataset: str, model: str, now: datetime) -> Path:
+    """Make and return `<base>/<time>-<dataset>-<model>/`; `base` ignores itself in git.
+
+    Raises RunError where it cannot be made.
+    """
+    name = "-".join([now.strftime("%Y%m%dT%H%M%S"), _file_word(dataset), _file_word(model)])
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        ignore = base / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+        for suffix in ["", *(f".{n}" for n in range(2, 1000))]:
+            try:
+                (base / f"{name}{suffix}").mkdir()
+            except FileExistsError:
+                continue
+            return base / f"{name}{suffix}"
+    except OSError as error:
+        raise RunError(f"--simpleqa-run-dir {base}: cannot be written: {error.strerror}") from None
+    raise RunError(f"--simpleqa-run-dir {base}: a thousand runs in one second")
+
+
+def _file_word(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "_", text).strip("_.")[:40] or "x"
+
+
+def write_run_json(run_dir: Path, content: Mapping[str, Any]) -> None:
+    """Write `run.json`: what was asked, and of whom; no secrets."""
+    path = run_dir / "run.json"
+    temporary = run_dir / "run.json.tmp"
+    try:
+        text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def read_run_json(run_dir: Path) -> dict[str, Any]:
+    """Return what `run.json` holds; raise RunError where it is missing or no JSON object."""
+    path = run_dir / "run.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{run_dir}: not a run directory (there is no run.json)") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise RunError(f"{path}: wanted a JSON object")
+    return content
