@@ -1,0 +1,424 @@
+"""The Report: the JSON document that a run leaves behind, built from its results, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from .errors import RunError
+from .metrics import INTERVAL_RATES, Counts, Rates
+from .records import Question, QuestionResult, Usage, Verdict
+
+SCHEMA_VERSION = 1
+UNSPECIFIED = "(unspecified)"
+"""The group of the rows without a topic or an answer type."""
+
+_COUNTS = ("n", "correct", "incorrect", "not_attempted", "judge_failures", "errors")
+_RATES = (*INTERVAL_RATES, "coverage", "f_score")
+_DIGITS = 4
+"""Decimals of an interval's ends: more would claim a precision that an interval does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport(Counts):
+    """The counts and rates of one topic (or one answer type)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return counts and rates in plain JSON types."""
+        return {**_values(self, _COUNTS), **_values(self, INTERVAL_RATES)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read the counts; the rates follow from them. Raises RunError."""
+        return cls(**_read_counts(data))
+
+
+Groups = Mapping[str, TopicReport]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Rates):
+    """One run, counted. Rates, intervals and `complete` follow from the counts and are stored nowhere else."""
+
+    name: str
+    """The run: the dataset's name, a fixture test function or an eval."""
+    dataset: str
+    """The dataset file's name."""
+    model: str
+    """The answer model's spec as typed."""
+    judge: str
+    """The judge's spec as typed."""
+    started_at: datetime
+    """Aware; whole seconds."""
+    duration_ms: int
+    population: int
+    """Rows after limit, sample, topics and shard; a question asked K times is K rows."""
+    selected: int
+    """Rows after pytest's own selection."""
+    n: int
+    correct: int
+    incorrect: int
+    not_attempted: int
+    judge_failures: int
+    errors: int
+    per_topic: Groups | None
+    """By topic; None where the breakdown is off."""
+    per_answer_type: Groups | None
+    samples: tuple[QuestionResult, ...]
+    """The first results, in dataset order."""
+    verdicts: tuple[tuple[str, str, int, Verdict | None], ...]
+    """Question hash, gold hash, repeat, verdict: every row of the population in dataset order."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    """For `answer` and `judge`: `calls, prompt_tokens, completion_tokens, latency_s` (p50, p95, max; or None)."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    resumed: int = 0
+    """Rows that an earlier session of this run had finished."""
+    gates: tuple[Mapping[str, Any], ...] = ()
+    comparison: Mapping[str, Any] | None = None
+    exit_status: int | None = None
+    """None where no session ended with one (library use)."""
+
+    def __post_init__(self) -> None:
+        self._check_sum()
+        assert self.n <= self.selected <= self.population, f"{self.n} of {self.selected} of {self.population} rows"
+
+    @property
+    def complete(self) -> bool:
+        """Every row of the population was selected and has a result."""
+        return self.population == self.selected == self.n
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from the session's start to its end."""
+        return self.duration_ms / 1000
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float] | None]:
+        """Wilson 95 % intervals of the four rates, to 4 decimals."""
+        return {rate: _rounded(self.interval(rate)) for rate in INTERVAL_RATES}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document in plain JSON types; `from_json` reads it back."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **_values(self, ("name", "dataset", "model", "judge")),
+            "started_at": self.started_at.isoformat(),
+            **_values(self, ("duration_ms", "population", "selected", "complete", *_COUNTS, *_RATES)),
+            "intervals": {rate: list(ends) if ends else None for rate, ends in self.intervals.items()},
+            "per_topic": _groups_to_json(self.per_topic),
+            "per_answer_type": _groups_to_json(self.per_answer_type),
+            "samples": [result.to_sample() for result in self.samples],
+            "verdicts": [[*row[:3], row[3].value if row[3] else None] for row in self.verdicts],
+            **{key: dict(getattr(self, key)) for key in ("options", "usage", "provenance")},
+            "resumed": self.resumed,
+            "gates": [dict(gate) for gate in self.gates],
+            "comparison": None if self.comparison is None else dict(self.comparison),
+            "exit_status": self.exit_status,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` gave. Raises RunError, naming the key, for what is no Report."""
+        version = _get(data, "schema_version", int)
+        if version != SCHEMA_VERSION:
+            raise RunError(f"'schema_version' is {version}; this pytest-simpleqa reads {SCHEMA_VERSION}")
+        counts = _read_counts(data)
+        population, selected = _get(data, "population", int), _get(data, "selected", int)
+        if not counts["n"] <= selected <= population:
+            raise RunError(f"'n' {counts['n']} <= 'selected' {selected} <= 'population' {population} does not hold")
+        return cls(
+            name=_get(data, "name", str),
+            dataset=_get(data, "dataset", str),
+            model=_get(data, "model", str),
+            judge=_get(data, "judge", str),
+            started_at=_convert("started_at", datetime.fromisoformat, _get(data, "started_at", str)),
+            duration_ms=_get(data, "duration_ms", int),
+            population=population,
+            selected=selected,
+            **counts,
+            per_topic=_groups_from_json(_get(data, "per_topic", dict, None)),
+            per_answer_type=_groups_from_json(_get(data, "per_answer_type", dict, None)),
+            samples=_convert("samples", _read_samples, _get(data, "samples", list)),
+            verdicts=_convert("verdicts", _read_verdicts, _get(data, "verdicts", list)),
+            options=_get(data, "options", dict),
+            usage=_get(data, "usage", dict),
+            provenance=_get(data, "provenance", dict),
+            resumed=_get(data, "resumed", int),
+            gates=tuple(_get(data, "gates", list)),
+            comparison=_get(data, "comparison", dict, None),
+            exit_status=_get(data, "exit_status", int, None),
+        )
+
+
+# -- building -------------------------------------------------------------------------------------
+
+
+def build_report(
+    *,
+    dataset: str,
+    model: str,
+    judge: str,
+    started_at: datetime,
+    duration_s: float,
+    population: Sequence[Question],
+    results: Mapping[tuple[str, int], QuestionResult],
+    name: str | None = None,
+    selected: int | None = None,
+    repeats: int = 1,
+    max_samples: int = 200,
+    topic_breakdown: bool = True,
+    options: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    other_parse: Callable[[str], Verdict | None] | None = None,
+    resumed: int = 0,
+    gates: Sequence[Mapping[str, Any]] = (),
+    comparison: Mapping[str, Any] | None = None,
+    exit_status: int | None = None,
+) -> Report:
+    """Return the Report of `results`, keyed by question id and repeat (from 1).
+
+    `population` is in dataset order; a result that belongs to none of its rows is left out.
+    `selected` counts rows and defaults to all of them. `other_parse` is the parse rule that the run
+    did not use (`paper` for a strict run): the replies that it grades otherwise are counted as
+    `paper_parse_differs` in the provenance, which is None without it. `max_samples=-1` keeps all.
+    """
+    assert started_at.tzinfo is not None, "started_at needs a zone"
+    rows = [(question, repeat) for question in population for repeat in range(1, repeats + 1)]
+    found = {(q.id, repeat): results[q.id, repeat] for q, repeat in rows if (q.id, repeat) in results}
+    done = list(found.values())
+    counts = Counts.from_results(done)
+    return Report(
+        name=dataset if name is None else name,
+        dataset=dataset,
+        model=model,
+        judge=judge,
+        started_at=started_at.replace(microsecond=0),
+        duration_ms=round(duration_s * 1000),
+        population=len(rows),
+        # Rows finished ahead of a stop count, so there may be more results than the selection knew of.
+        selected=len(rows) if selected is None else max(selected, counts.n),
+        **_values(counts, _COUNTS),
+        per_topic=_grouped((r.topic, r.status) for r in done) if topic_breakdown else None,
+        per_answer_type=_grouped((r.answer_type, r.status) for r in done) if topic_breakdown else None,
+        samples=tuple(done if max_samples < 0 else done[:max_samples]),
+        verdicts=tuple(
+            (q.question_hash, q.gold_hash, repeat, result.verdict if (result := found.get((q.id, repeat))) else None)
+            for q, repeat in rows
+        ),
+        options=dict(options or {}),
+        usage={
+            "answer": _usage([r.answer_usage for r in done]),
+            "judge": _usage([r.judge_usage for r in done]),
+        },
+        provenance=_provenance(provenance or {}, done, other_parse),
+        resumed=resumed,
+        gates=tuple(gates),
+        comparison=comparison,
+        exit_status=exit_status,
+    )
+
+
+def _grouped(rows: Iterable[tuple[str | None, str]]) -> dict[str, TopicReport]:
+    """Count statuses by group: sorted by name, the rows without one last."""
+    groups: dict[str, list[str]] = {}
+    for group, status in rows:
+        groups.setdefault(group or UNSPECIFIED, []).append(status)
+    order = sorted(groups, key=lambda group: (group == UNSPECIFIED, group))
+    return {group: TopicReport.from_statuses(groups[group]) for group in order}
+
+
+def _usage(usages: Sequence[Usage]) -> dict[str, Any]:
+    """Sum what one role spent."""
+    latencies = sorted(usage.latency_s for usage in usages if usage.latency_s is not None)
+    return {
+        "calls": sum(usage.calls for usage in usages),
+        "prompt_tokens": sum(usage.prompt_tokens for usage in usages),
+        "completion_tokens": sum(usage.completion_tokens for usage in usages),
+        "latency_s": {
+            "p50": _percentile(latencies, 0.50),
+            "p95": _percentile(latencies, 0.95),
+            "max": latencies[-1],
+        }
+        if latencies
+        else None,
+    }
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    """Return the nearest-rank percentile: always a value that was measured."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _provenance(
+    given: Mapping[str, Any], done: Sequence[QuestionResult], other_parse: Callable[[str], Verdict | None] | None
+) -> dict[str, Any]:
+    """Add what only the results know: the model names that came back, and the rows that the parse rules part on."""
+    known = dict(given)
+    for role, usages in (("answer", [r.answer_usage for r in done]), ("judge", [r.judge_usage for r in done])):
+        if names := sorted({usage.model for usage in usages if usage.model}):
+            known[role] = {**known.get(role, {}), "returned_models": names}
+    replies = [(r.judge_reply, r.verdict) for r in done if r.judge_reply is not None]
+    known["paper_parse_differs"] = (
+        sum(other_parse(reply) != verdict for reply, verdict in replies) if other_parse else None
+    )
+    return known
+
+
+def _rounded(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    return (round(ends[0], _DIGITS), round(ends[1], _DIGITS)) if ends else None
+
+
+def _values(source: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}
+
+
+def _groups_to_json(groups: Groups | None) -> dict[str, Any] | None:
+    return None if groups is None else {name: group.to_json() for name, group in groups.items()}
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+_WORDS = {int: "a whole number", str: "a text", dict: "an object", list: "a list"}
+_REQUIRED: Any = object()
+_T = TypeVar("_T")
+
+
+def read_report(path: Path) -> Report:
+    """Return the Report in `path`. Raises RunError, in one line, for a file that is not there or is none."""
+    try:
+        data = json.loads(path.read_text("utf-8-sig"), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise RunError(f"{path}: cannot read the Report: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path}: not a Report, which is strict JSON in UTF-8: {error}") from error
+    try:
+        return Report.from_json(data)
+    except RunError as error:
+        raise RunError(f"{path}: not a Report: {error}") from error
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _get(data: Mapping[str, Any], key: str, kind: type, default: Any = _REQUIRED) -> Any:
+    """Return `data[key]`, checked to be of `kind`, or `default` where it is missing or null."""
+    if not isinstance(data, Mapping):
+        raise RunError(f"found {type(data).__name__} where an object was wanted")
+    value = data.get(key)
+    if value is None and default is not _REQUIRED:
+        return default
+    if key not in data:
+        raise RunError(f"the key '{key}' is missing")
+    # bool is an int to Python, but not to the document.
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise RunError(f"'{key}' is {_shown(value)}, which is not {_WORDS[kind]}")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _read_counts(data: Mapping[str, Any]) -> dict[str, int]:
+    counts: dict[str, int] = {key: _get(data, key, int) for key in _COUNTS}
+    total, *parts = counts.values()
+    if min(parts) < 0 or sum(parts) != total:
+        raise RunError(f"{', '.join(_COUNTS[1:])} are {parts} and do not add up to 'n' {total}")
+    return counts
+
+
+def _groups_from_json(data: Mapping[str, Any] | None) -> Groups | None:
+    return None if data is None else {name: TopicReport.from_json(group) for name, group in data.items()}
+
+
+def _convert(key: str, read: Callable[[Any], _T], value: Any) -> _T:
+    """Return `read(value)`; what it cannot take becomes a RunError naming `key`."""
+    try:
+        return read(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(f"'{key}' cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _read_samples(rows: list[Any]) -> tuple[QuestionResult, ...]:
+    return tuple(QuestionResult.from_json(row) for row in rows)
+
+
+def _read_verdicts(rows: list[Any]) -> tuple[tuple[str, str, int, Verdict | None], ...]:
+    return tuple((str(q), str(gold), int(repeat), Verdict(word) if word else None) for q, gold, repeat, word in rows)
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def report_text(report: Report) -> str:
+    """Return the document as strict JSON, one key a line, ending in a newline.
+
+    What JSON or UTF-8 cannot carry never costs the Report: half a surrogate pair becomes U+FFFD, a
+    number that is not finite null, a foreign object its text.
+    """
+    data = report.to_json()
+    try:
+        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        text = json.dumps(_plain(data), indent=1, ensure_ascii=False, allow_nan=False)
+    return _without_half_pairs(text) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` in types that strict JSON has."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+def _without_half_pairs(text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # UTF-16 joins two halves that belong together; strict readers refuse an escaped lone one.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write the document to `path` whole or not at all, making missing folders. Raises RunError in one line.
+
+    An older file stays as it is until the new one is safely on the disk.
+    """
+    data = report_text(report).encode("utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = path.resolve()  # a link keeps pointing where it does
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)  # a pipe or a device cannot be replaced
+        else:
+            _replace(target, data)
+    except OSError as error:
+        raise RunError(f"{path}: cannot write the Report: {error.strerror or error}") from error
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Put a new file in the place of `target` in one step."""
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(target)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
