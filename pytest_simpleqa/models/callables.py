@@ -1,0 +1,204 @@
+"""Models that are Python callables: `python:package.module:attribute`."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..errors import ModelError, RunStopped, SpecError
+from ..records import Message, Prompt, Reply
+from .importing import error_line, find_target, where
+from .protocol import Model
+from .reply import cut_thinking, plain_text
+from .threads import DaemonThreads
+
+
+def load_callable(argument: str, base: Path, *, params: Mapping[str, Any] | None = None, threads: int = 32) -> Model:
+    """Return the model behind `python:ARGUMENT`; modules in the folder `base` are importable from now on.
+
+    `params` go to the callable as keyword arguments as far as it takes them; a sync callable runs in up
+    to `threads` threads. An attribute that is a Model already is returned as it is. Raises SpecError.
+    """
+    spec = f"python:{argument}"
+    target = find_target(argument, base)
+    if argument.endswith("()"):
+        target = _make(spec, target)
+    is_class = inspect.isclass(target)  # as an expression it would narrow the type to one that mypy calls unhashable
+    if is_class:
+        target = _make(spec, functools.partial(_instance, target))
+    if isinstance(target, Model):
+        return target
+    return CallableModel(argument, _checked(spec, target), _accepted(spec, target, params or {}), threads)
+
+
+def check_callable(argument: str, base: Path) -> None:
+    """Raise SpecError unless `python:ARGUMENT` can be imported and called; makes no instance of anything."""
+    target = find_target(argument, base)
+    if argument.endswith("()") or inspect.isclass(target):
+        _checked(f"python:{argument}", target)
+    elif not isinstance(target, Model):
+        _accepted(f"python:{argument}", _checked(f"python:{argument}", target), {})
+
+
+class CallableModel:
+    """A model that is a function or an object of the user's."""
+
+    is_service = False
+
+    def __init__(self, name: str, target: Callable[..., Any], params: Mapping[str, Any], threads: int) -> None:
+        self._name = name
+        self._target = target
+        self._params = dict(params)
+        self._wants_chat = bool(getattr(target, "chat", False))
+        self._threads = None if _is_async(target) else DaemonThreads(threads)
+        self.max_in_flight = threads if self._threads else None
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        """Return what the callable says to `prompt`; whatever it raises becomes a ModelError."""
+        started = time.perf_counter()
+        shaped = as_chat(prompt) if self._wants_chat else as_text(prompt)
+        if self._threads is None:
+            value = await self._await(lambda: self._target(shaped, **self._params))
+        else:
+            value = await self._threads.run(functools.partial(self._call, shaped))
+            if inspect.isawaitable(value):
+                value = await self._await(lambda: value)
+        return self._reply(value, time.perf_counter() - started)
+
+    async def close(self) -> None:
+        """End the threads that are idle; a hung one is left to die with the process."""
+        if self._threads is not None:
+            self._threads.close()
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what the Report says of this model."""
+        return {"provider": "python", "model": self._name, "base_url_host": None, "params": self._params}
+
+    def _call(self, prompt: Prompt) -> Any:
+        """Call the target in a thread, where nothing but a ModelError may come out."""
+        try:
+            return _completion(self._target(prompt, **self._params))
+        except BaseException as error:
+            _raise_as_model_error(error)
+
+    async def _await(self, call: Callable[[], Any]) -> Any:
+        """Call and await on the loop; what comes out is a value, a ModelError, or a cancellation of ours."""
+        try:
+            return _completion(await call())
+        except GeneratorExit:
+            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            _raise_as_model_error(error)
+        except KeyboardInterrupt as error:
+            if threading.current_thread() is threading.main_thread():
+                raise  # a real Ctrl-C, where the loop runs on the main thread
+            _raise_as_model_error(error)
+        except BaseException as error:
+            _raise_as_model_error(error)
+
+    def _reply(self, value: Any, seconds: float) -> Reply:
+        if value is None:
+            raise ModelError("declined", f"python:{self._name} returned None")
+        said = value.text if isinstance(value, Reply) else value
+        if not isinstance(said, str):
+            raise ModelError("exception", f"python:{self._name} returned {type(value).__name__}; wanted str")
+        if isinstance(value, Reply):
+            latency = seconds if value.latency_s is None else value.latency_s
+            return replace(value, text=plain_text(said), latency_s=latency, extra=self._plain_extra(value))
+        raw = plain_text(said)
+        text, left_open = cut_thinking(raw)
+        if left_open:
+            raise ModelError("truncated", f"python:{self._name} returned a <think> block without its end")
+        return Reply(text, raw=None if text == raw else raw, latency_s=seconds)
+
+    def _plain_extra(self, reply: Reply) -> Mapping[str, Any] | None:
+        # A value that is not plain JSON would end an xdist worker or the Report, long after it was made.
+        if reply.extra is None:
+            return None
+        try:
+            text = json.dumps(dict(reply.extra), ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            message = f"python:{self._name} returned a Reply whose `extra` is not plain JSON: {error}"
+            raise ModelError("exception", message) from None
+        plain: Mapping[str, Any] = json.loads(plain_text(text))
+        return plain
+
+
+def as_text(prompt: Prompt) -> str:
+    """Return `prompt` as one text: a lone message is its content, several are named by their role."""
+    if isinstance(prompt, str):
+        return prompt
+    if len(prompt) == 1:
+        return prompt[0]["content"]
+    return "\n\n".join(f"{message['role']}: {message['content']}" for message in prompt)
+
+
+def as_chat(prompt: Prompt) -> list[Message]:
+    """Return `prompt` as chat messages: a text is one user message."""
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+
+
+def _completion(value: Any) -> Any:
+    """Return the first completion of an OpenAI Evals result, anything else as it is."""
+    completions = getattr(value, "get_completions", None)
+    return value if completions is None else next(iter(completions()), None)
+
+
+def _raise_as_model_error(error: BaseException) -> NoReturn:
+    if isinstance(error, (ModelError, RunStopped)):
+        raise error
+    raise ModelError("exception", error_line(error)) from error
+
+
+def _is_async(target: object) -> bool:
+    method = getattr(type(target), "__call__", None)  # noqa: B004 - the method itself is looked at
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(method)
+
+
+@functools.cache
+def _instance(made: Callable[[], Any]) -> Any:
+    """Return the one instance of a class in this process."""
+    return made()
+
+
+def _make(spec: str, factory: Any) -> Any:
+    try:
+        return _checked(spec, factory)()
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SpecError):
+            raise
+        raise SpecError(f"{spec}: making it failed: {error_line(error)}{where(error)}") from error
+
+
+def _checked(spec: str, target: Any) -> Callable[..., Any]:
+    if not callable(target):
+        raise SpecError(f"{spec} is of type {type(target).__name__}; wanted something to call with a prompt")
+    return target  # type: ignore[no-any-return] # callable() does not narrow Any
+
+
+def _accepted(spec: str, target: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of `params` that `target` takes beside the prompt."""
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # written in C: it does not say
+        return {}
+    takes = list(signature.parameters.values())
+    named = {p.name for p in takes[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in takes)
+    accepted = {key: value for key, value in params.items() if takes_all or key in named}
+    try:
+        signature.bind("prompt", **accepted)
+    except TypeError as error:
+        raise SpecError(f"{spec} cannot be called with one prompt: {error}") from None
+    return accepted
