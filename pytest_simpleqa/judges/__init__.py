@@ -1,0 +1,1 @@
+"""Judges: what turns a question and a predicted answer into a verdict."""
