@@ -1,0 +1,1 @@
+"""The models: what completes a prompt, and how a spec finds it."""
