@@ -1,0 +1,415 @@
+"""Text on the screen: the announcement, the progress line, the summary. Makes lines and writes none."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Self
+
+from .metrics import Interval, Rates
+from .records import QuestionResult
+from .report import Report
+
+WRONG_SHOWN = 20
+ERRORS_SHOWN = 5
+
+_JOINERS = "\u200c\u200d"
+"""Zero-width (non-)joiners: invisible, yet part of how emoji and several scripts are written."""
+_LEAST_TOPIC = 8
+"""Columns that a topic's name keeps however narrow the screen is."""
+_LEAST_QUESTION = 8
+"""Fewer columns than this tell nothing of a question: it is left out instead."""
+
+Markup = Mapping[str, bool]
+"""Keywords of pytest's terminal writer: `green`, `red`, `yellow`, `bold`."""
+Span = tuple[str, Markup]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its end: pieces of text, each with its markup."""
+
+    spans: tuple[Span, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, **markup: bool) -> Self:
+        """Make a line of one piece."""
+        return cls(((text, markup),))
+
+    @property
+    def text(self) -> str:
+        """The line without markup."""
+        return "".join(text for text, _ in self.spans)
+
+    def plain(self) -> Self:
+        """Return the line without its markup."""
+        return type(self)(tuple((text, {}) for text, _ in self.spans))
+
+
+# -- measuring ------------------------------------------------------------------------------------
+
+
+def visible(text: str) -> str:
+    """Return `text` on one line, with everything that a terminal would act on, hide or refuse spelled out.
+
+    Control and format characters (an escape, a line end, a change of writing direction) and lone
+    surrogates become `\\x1b`, `\\n`, `\\u202e`, `\\ud83c`; every kind of blank becomes a space.
+    """
+    return text if text.isprintable() else "".join(map(_visible_character, text))
+
+
+def _visible_character(character: str) -> str:
+    if character.isprintable() or character in _JOINERS:
+        return character
+    if unicodedata.category(character) == "Zs":
+        return " "
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal `text` takes: East Asian wide characters two, combining ones none."""
+    return len(text) if text.isascii() else sum(map(_character_columns, text))
+
+
+def _character_columns(character: str) -> int:
+    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """Return `text` in at most `width` columns, ending in `…` where something was left out."""
+    if columns(text) <= width and len(text) <= 4 * width:
+        return text
+    # A pile of combining characters takes no columns, so their number is bounded as well.
+    kept, used = [], 0
+    for character in text[: 4 * width]:
+        used += _character_columns(character)
+        if used > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…" if width > 0 else ""
+
+
+def _shown(text: str, width: int) -> str:
+    """Return what fits of a text of any length and content."""
+    return cut(visible(text[: 4 * width + 1]), width)
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
+
+
+# -- numbers and words ----------------------------------------------------------------------------
+
+
+def _rate(value: float | None) -> str:
+    """Return a fraction in four columns: `.311`, `1.00`, `-` for none."""
+    if value is None:
+        return "-"
+    return "1.00" if value >= 0.9995 else f"{value:.3f}".replace("0.", ".", 1)
+
+
+def _ends(interval: Interval | Sequence[float] | None) -> str:
+    return f"{_rate(interval[0])}-{_rate(interval[1])}" if interval else ""
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _seconds(seconds: float) -> str:
+    """Return a time span to read: `4.1 s`, `41 s`, `12 min 3 s`, `2 h 5 min`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _about(seconds: float) -> str:
+    """Return a time span that is only guessed: `40 s`, `16 min`, `2 h 5 min`."""
+    if seconds < 3600:
+        return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
+    return _seconds(seconds)
+
+
+def _speed(number: int, seconds: float) -> str:
+    speed = number / seconds
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2g}"
+
+
+# -- lines before and while ------------------------------------------------------------------------
+
+
+def announcement(n_questions: int, answer: str, judge: str, calls: int) -> str:
+    """Return what stands before the first request; `calls` is the least number of requests to a service."""
+    cost = f"at least {_many(calls, 'call')}" if calls else "no calls to a service"
+    return f"{_many(n_questions, 'question')} to {visible(answer)}, judged by {visible(judge)}: {cost}"
+
+
+def progress_line(
+    done: int,
+    total: int,
+    counts: Rates,
+    *,
+    elapsed_s: float,
+    in_flight: int = 0,
+    resumed: int = 0,
+    width: int = 80,
+) -> str:
+    """Return how far a run is: `done` of `total` rows, `resumed` of them by an earlier session.
+
+    The least telling pieces are left out where they do not fit.
+    """
+    asked = done - resumed
+    pieces = {
+        "percent": f"{100 * done // total if total else 100} %",
+        "done": f"{done:,} of {total:,}",
+        "accuracy": f"accuracy {_rate(counts.accuracy)}",
+        "attempted": f"attempted {_rate(counts.attempted_accuracy)}",
+    }
+    if counts.failures:
+        pieces["failed"] = f"{counts.failures:,} failed"
+    if asked > 0 and elapsed_s > 0:
+        pieces["speed"] = f"{_speed(asked, elapsed_s)}/s"
+        if done < total:
+            pieces["left"] = f"about {_about((total - done) * elapsed_s / asked)} left"
+    if in_flight:
+        pieces["in flight"] = f"{in_flight:,} in flight"
+    for least_telling in ("in flight", "speed", "accuracy", "left", "failed", "attempted"):
+        if columns("  ".join(pieces.values())) <= width:
+            break
+        pieces.pop(least_telling, None)
+    return "  ".join(pieces.values())
+
+
+def one_line(report: Report) -> str:
+    """Return the whole run in one line, for `-qq`."""
+    pieces = [
+        f"{report.n:,} of {_many(report.population, 'question')}",
+        f"accuracy {_rate(report.accuracy)}" + (f" ({_ends(report.interval('accuracy'))})" if report.n else ""),
+        f"attempted {_rate(report.attempted_accuracy)}",
+        f"abstention {_rate(report.abstention_rate)}",
+        f"hallucination {_rate(report.hallucination_rate)}",
+    ]
+    if report.failures:
+        pieces.append(_many(report.failures, "failure"))
+    gates = Counter(str(gate.get("verdict")) for gate in report.gates)
+    pieces += [f"{_many(number, 'gate')} {visible(verdict)}" for verdict, number in gates.items()]
+    return f"{visible(report.name)}: {', '.join(pieces)}"
+
+
+# -- the summary ----------------------------------------------------------------------------------
+
+
+def summary_lines(
+    report: Report,
+    *,
+    width: int = 80,
+    colour: bool = True,
+    run_dir: str | None = None,
+    out: str | None = None,
+    prefix: str | None = None,
+    verbosity: int = 0,
+    results: Iterable[QuestionResult] | None = None,
+    resume: str | None = None,
+) -> list[Line]:
+    """Return the summary of one run, no line wider than `width` except for paths and the `resume` command.
+
+    `prefix` is the collector's node id, before `::`, and defaults to the run's name. `results`, in
+    dataset order, is where wrong answers and errors are looked for, and defaults to the Report's
+    samples. `verbosity` -1 leaves out topics and wrong answers, -2 all but one line.
+    """
+    if verbosity <= -2:
+        return [Line.of(one_line(report))]
+    rows = list(report.samples if results is None else results)
+    blocks = [
+        [Line.of(_shown(f"{report.name}: {report.model}, judged by {report.judge}", width), bold=True)],
+        list(_table(report, width, topics=verbosity >= 0)),
+        [*_incomplete(report, width, resume), *_failures(report, rows, width), *_gates(report, width)],
+        list(_facts(report, width, run_dir, out)),
+        list(_wrong(report, rows, width, prefix or report.name)) if verbosity >= 0 else [],
+    ]
+    lines = [line for block in blocks if block for line in (*block, Line())][:-1]
+    return lines if colour else [line.plain() for line in lines]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column of numbers: two rows of head, at length and short, and its cell."""
+
+    head: tuple[str, str]
+    short: tuple[str, str]
+    cell: Callable[[Rates], str]
+    markup: Markup = field(default_factory=dict)
+    opens_group: bool = False
+
+    def width(self, rows: Iterable[Rates], short: bool) -> int:
+        return max(*map(len, self.short if short else self.head), *(len(self.cell(row)) for row in rows))
+
+
+_COLUMNS = (
+    _Column(("", "n"), ("", "n"), lambda row: f"{row.n:,}"),
+    _Column(("", "correct"), ("", "corr."), lambda row: f"{row.correct:,}", {"green": True}),
+    _Column(("", "incorrect"), ("in-", "corr."), lambda row: f"{row.incorrect:,}", {"red": True}),
+    _Column(("not", "attempted"), ("not", "att."), lambda row: f"{row.not_attempted:,}", {"yellow": True}),
+    _Column(
+        ("accuracy and", "95 % interval"),
+        ("accuracy and", "95 % interval"),
+        lambda row: f"{_rate(row.accuracy)} {_ends(row.interval('accuracy')):>9}",
+        opens_group=True,
+    ),
+    _Column(
+        ("attempted", "accuracy"),
+        ("att.", "acc."),
+        lambda row: _rate(row.attempted_accuracy),
+        {"bold": True},
+        opens_group=True,
+    ),
+    _Column(("", "abstention"), ("", "abst."), lambda row: _rate(row.abstention_rate)),
+    _Column(("", "hallucination"), ("", "hall."), lambda row: _rate(row.hallucination_rate)),
+)
+
+
+def _table(report: Report, width: int, *, topics: bool) -> Iterator[Line]:
+    """Yield the head, the row of all questions and the topics, in the roomiest layout that fits."""
+    groups = (report.per_topic or {}) if topics else {}
+    rows: list[tuple[str, Rates]] = [("all questions", report)]
+    rows += [(visible(name), group) for name, group in groups.items()]
+    numbers = [row for _, row in rows]
+    names = max(columns(name) for name, _ in rows)
+    for short, gap in ((False, 2), (True, 2), (True, 1)):
+        widths = [gap + (column.opens_group and gap == 1) + column.width(numbers, short=short) for column in _COLUMNS]
+        if names + sum(widths) <= width:
+            break
+    names = min(names, max(_LEAST_TOPIC, width - sum(widths)))
+    heads = [column.short if short else column.head for column in _COLUMNS]
+    for row, label in enumerate(("", "topic" if groups else "")):
+        cells = (head[row].rjust(cell_width) for head, cell_width in zip(heads, widths, strict=True))
+        yield Line.of(cut((_left(label, names) + "".join(cells)).rstrip(), width))
+    for place, (name, row_counts) in enumerate(rows):
+        yield _table_row(cut(name, names), names, row_counts, widths, whole=place == 0)
+
+
+def _table_row(name: str, names: int, row: Rates, widths: Sequence[int], *, whole: bool) -> Line:
+    bold = {"bold": True} if whole else {}
+    spans: list[Span] = [(_left(name, names), bold)]
+    for column, width in zip(_COLUMNS, widths, strict=True):
+        cell = column.cell(row).rjust(width)
+        # A count of nothing needs no colour.
+        spans.append((cell, {**bold, **column.markup} if cell.strip() not in "0-" else bold))
+    return Line(tuple(spans))
+
+
+def _incomplete(report: Report, width: int, resume: str | None) -> Iterator[Line]:
+    if report.complete:
+        return
+    left_out = report.population - report.selected
+    text = f"incomplete: {report.n:,} of {_many(report.population, 'question')} have a result"
+    yield Line.of(cut(text + (f", {left_out:,} not selected" if left_out else ""), width), yellow=True)
+    if resume:
+        yield Line.of(f"go on with: {visible(resume)}")
+
+
+def _failures(report: Report, rows: Iterable[QuestionResult], width: int) -> Iterator[Line]:
+    """Yield how many rows have no verdict and, by kind, the usual reasons."""
+    if not report.failures:
+        return
+    counts = ((report.judge_failures, "judge failure"), (report.errors, "error"))
+    yield Line.of(", ".join(_many(number, noun) for number, noun in counts if number), red=True, bold=True)
+    kinds: dict[str, Counter[str]] = {}
+    for error in (row.error for row in rows if row.error):
+        kinds.setdefault(error.kind, Counter())[error.message] += 1
+    usual = sorted(kinds.items(), key=lambda kind: -kind[1].total())[:ERRORS_SHOWN]
+    for kind, messages in usual:
+        yield Line.of(_shown(f"  {messages.total():,} {kind}: {messages.most_common(1)[0][0]}", width))
+
+
+def _gates(report: Report, width: int) -> Iterator[Line]:
+    """Yield every gate with its figures and its reason, wrapped: nothing of a decision is cut off."""
+    for gate in report.gates:
+        verdict = str(gate.get("verdict"))
+        figures = [
+            f"{word} {_rate(gate[key])}"
+            for word, key in (("value", "value"), ("bound", "bound"))
+            if gate.get(key) is not None
+        ]
+        if gate.get("interval"):
+            figures.append(f"95 % {_ends(gate['interval'])}")
+        text = f"gate {gate.get('expression')}: {', '.join((verdict, *figures))}"
+        reason = f"; {gate['reason']}" if gate.get("reason") else ""
+        markup = {{"pass": "green", "fail": "red"}.get(verdict, "yellow"): True}
+        for line in _wrapped(visible(text + reason), width, indent="     "):
+            yield Line.of(line, **markup)
+
+
+def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
+    """Yield `text` broken between words, by columns as `textwrap` cannot."""
+    line = ""
+    for word in text.split():
+        longer = f"{line} {word}" if line else word
+        if line.strip() and columns(longer) > width:
+            yield line
+            longer = indent + word
+        line = longer
+    yield line
+
+
+def _facts(report: Report, width: int, run_dir: str | None, out: str | None) -> Iterator[Line]:
+    """Yield what the run cost and where it lies."""
+    facts = [(role, _spent(report.usage[role])) for role in ("answer", "judge") if role in report.usage]
+    yield from (Line.of(cut(f"{label:<8}{text}", width)) for label, text in (*facts, ("time", _time(report))) if text)
+    for label, path in (("run", run_dir), ("report", out)):
+        if path:
+            yield Line.of(f"{label:<8}{visible(path)}")  # never cut: it is there to be copied
+
+
+def _spent(usage: Mapping[str, Any]) -> str:
+    if not usage.get("calls"):
+        return ""
+    tokens_in, tokens_out = (usage.get(f"{kind}_tokens", 0) for kind in ("prompt", "completion"))
+    text = f"{_many(usage['calls'], 'call')}, {tokens_in:,} tokens in, {tokens_out:,} out"
+    latency = usage.get("latency_s")
+    return text + (f", {_seconds(latency['p50'])} each (p95 {_seconds(latency['p95'])})" if latency else "")
+
+
+def _time(report: Report) -> str:
+    asked = report.n - report.resumed
+    text = _seconds(report.duration_s)
+    if asked > 0 and report.duration_ms > 0:
+        text += f", {_speed(asked, report.duration_s)} questions a second"
+    return text + (f", {report.resumed:,} from an earlier session" if report.resumed else "")
+
+
+def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, prefix: str) -> Iterator[Line]:
+    """Yield the first wrong answers, one line each."""
+    repeated = report.options.get("repeats", 1) != 1
+    wrong = list(islice((row for row in rows if row.verdict == "incorrect"), WRONG_SHOWN))
+    if not wrong:
+        return
+    more = f", the first {len(wrong)}; the rest is in the Report" if len(wrong) < report.incorrect else ""
+    yield Line.of(cut(f"{_many(report.incorrect, 'wrong answer')}{more}", width), bold=True)
+    for row in wrong:
+        node_id = f"{prefix}::{row.id}" + (f"-r{row.repeat}" if repeated else "")
+        yield Line.of(cut(_wrong_answer(visible(node_id), row, width), width))
+
+
+def _wrong_answer(node_id: str, row: QuestionResult, width: int) -> str:
+    """Return `node id  question  gold: X  predicted: Y`; the gold has first claim on the room, the question last."""
+    question, gold, predicted = (_shown(text or "", width) for text in (row.question, row.gold, row.predicted))
+    room = max(0, width - columns(f"{node_id}    gold:   predicted: "))
+    for_gold = min(columns(gold), max(room // 2, room - columns(question) - columns(predicted)))
+    rest = room - for_gold
+    for_predicted = min(columns(predicted), max(rest * 2 // 3, rest - columns(question)))
+    for_question = rest - for_predicted
+    answers = f"  gold: {cut(gold, for_gold)}  predicted: "
+    if for_question < min(_LEAST_QUESTION, columns(question)):
+        return f"{node_id}{answers}{predicted}"
+    return f"{node_id}  {cut(question, for_question)}{answers}{cut(predicted, for_predicted)}"
