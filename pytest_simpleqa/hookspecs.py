@@ -1,0 +1,62 @@
+"""The hooks that a conftest.py or a plugin may implement; each is shown by a file in `conftest_examples/`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:  # loaded in every pytest run: annotations must cost nothing
+    from collections.abc import Awaitable
+
+    from .models.protocol import Model
+    from .records import Judgement, Question, QuestionResult, Reply, Verdict
+    from .report import Report
+    from .runevents import Event
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_simpleqa_model(spec: str, config: pytest.Config) -> Model | None:
+    """Return the model behind a spec of your own, such as `house:large`; None leaves it to others.
+
+    Called for every spec that is not built in (`local`, `python:`, `replay:`, `hook`, `rules`), once at
+    configure in the process that reports and once in each process that answers. It must not ask anything yet.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_simpleqa_answer(
+    question: Question, config: pytest.Config
+) -> str | Reply | None | Awaitable[str | Reply | None]:
+    """Answer `question` under `--answer-llm hook`; None from a plain function leaves it to others.
+
+    Called once per question in the process that answers: plain functions in a thread, async ones on the
+    engine's loop, many at once. Where nobody answers, or an async one gives None, the row is an error
+    (`declined`). An empty string counts as not attempted. An exception is that row's error.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_simpleqa_judge(
+    question: Question, predicted: str, config: pytest.Config
+) -> str | Verdict | Judgement | None | Awaitable[str | Verdict | Judgement | None]:
+    """Judge `predicted` under `--judge-llm hook`: a Verdict, or a text that holds one; None leaves it to others.
+
+    Called as `pytest_simpleqa_answer` is, never with a blank answer. Where nobody judges, or the text is
+    no verdict, the row is a judge failure.
+    """
+
+
+@pytest.hookspec
+def pytest_simpleqa_result(result: QuestionResult) -> None:
+    """Hear of each result as it arrives, in the process that reports; in the order of arrival."""
+
+
+@pytest.hookspec
+def pytest_simpleqa_event(event: Event) -> None:
+    """Hear of `start`, `qa_progress` and `done`, in the process that reports; an exception here is only warned of."""
+
+
+@pytest.hookspec
+def pytest_simpleqa_report(report: Report) -> None:
+    """Hear of the Report after it was written, at the end of the session, in the process that reports."""

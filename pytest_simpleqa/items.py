@@ -1,0 +1,116 @@
+"""The test items: one collector for the dataset, one item for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .dataset import slug
+from .engine import Ask
+from .plan import Plan
+from .records import QuestionResult, Verdict
+
+
+class QuestionFailed(AssertionError):
+    """A question's item fails; `str()` is the reason in one line."""
+
+
+class QuestionCollector(pytest.Collector):
+    """The dataset in the collection tree, under its name: a name is no path, so it is no pytest.File."""
+
+    def __init__(self, *, plan: Plan, answer: Callable[[QuestionItem], QuestionResult], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.plan = plan
+        self.answer = answer
+
+    @classmethod
+    def make(
+        cls, session: pytest.Session, plan: Plan, answer: Callable[[QuestionItem], QuestionResult]
+    ) -> QuestionCollector:
+        """Return the collector of `plan`; its items get their results from `answer`."""
+        collector: QuestionCollector = cls.from_parent(
+            session, name=plan.name, nodeid=plan.name, plan=plan, answer=answer
+        )
+        return collector
+
+    def collect(self) -> Iterator[QuestionItem]:
+        picked = self.plan.picked
+        for name, ask in self.plan.asks():
+            if picked is None or name in picked:
+                yield QuestionItem.from_parent(self, name=name, ask=ask)
+
+
+class QuestionItem(pytest.Item):
+    """One question; passes, fails or skips by its verdict."""
+
+    result: QuestionResult | None = None
+
+    def __init__(self, *, ask: Ask, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ask = ask
+        question = ask.question
+        self.extra_keyword_matches.update(_keywords(question.topic, question.answer_type))
+        self.own_markers.append(_label(question.topic, question.answer_type))
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:  # type: ignore[override]  # pytest's is cached per item
+        """Where the item stands: the dataset's name, so that no path is made relative for each row."""
+        assert self.parent is not None
+        return self.parent.name, None, self.name
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.name
+
+    def runtest(self) -> None:
+        assert isinstance(self.parent, QuestionCollector)
+        self.result = self.parent.answer(self)
+        fails = self.parent.plan.options.fail_on
+        if self.result.verdict is None or self.result.verdict in fails:
+            raise QuestionFailed(told(self.result))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, QuestionFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo)
+
+    def mark_report(self, report: pytest.TestReport) -> None:
+        """Make a question that was not attempted a skip; done here, since raising one costs a traceback."""
+        assert isinstance(self.parent, QuestionCollector)
+        if self.result is None or report.outcome != "passed":
+            return
+        if self.result.verdict is Verdict.NOT_ATTEMPTED:
+            report.outcome = "skipped"
+            report.longrepr = (self.parent.name, 0, told(self.result))
+
+
+def told(result: QuestionResult) -> str:
+    """Return what happened to a question in one line, for failure texts."""
+    if result.error is not None:
+        what = "judge failure" if result.is_judge_failure else "answer error"
+        return f"{what} ({result.error.kind}): {result.error.message}"
+    assert result.verdict is not None
+    word = result.verdict.value.replace("_", " ")
+    return f"{word}: {_short(result.question)} gold: {_short(result.gold)} predicted: {_short(result.predicted or '')}"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 300 else text[:299] + "…")
+
+
+@lru_cache(maxsize=1024)
+def _keywords(topic: str | None, answer_type: str | None) -> frozenset[str]:
+    """Return the slugs that `-k` finds: bare, and exact ones with their kind before them."""
+    words: set[str] = set()
+    for kind, value in (("topic", topic), ("type", answer_type)):
+        if value and (word := slug(value)):
+            words |= {word, f"{kind}_{word}"}
+    return frozenset(words)
+
+
+@lru_cache(maxsize=1024)
+def _label(topic: str | None, answer_type: str | None) -> pytest.Mark:
+    return pytest.mark.simpleqa(topic=topic, answer_type=answer_type).mark

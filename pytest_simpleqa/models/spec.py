@@ -1,0 +1,190 @@
+"""From a spec as typed to what answers: `<alias>[:<model>]` put together with its surroundings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import ModelError, SpecError
+from ..prompts import Template
+from ..records import Prompt, Question, Reply
+from ..secret import Secret
+from .connection import Connection, resolve_connection
+from .http import HttpModel
+from .local import LOCAL_DEFAULT_PARAMS, check_local, local_model_path
+from .protocol import Answerer, Model
+from .replay import Recording, ReplayAnswerer
+from .reply import cut_thinking, plain_text
+
+Params = Mapping[str, Any]
+
+BUILT_IN = ("local", "python", "replay", "hook")
+"""Aliases that are no connection of the environment."""
+JUDGES_ONLY = ("rules", "match", "includes", "fuzzy_match", "json_match")
+
+
+class LocalAddress(NamedTuple):
+    """Where the embedded server of this run listens."""
+
+    base_url: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a spec may need from the process that resolves it."""
+
+    environment: Mapping[str, str]
+    base: Path
+    """The folder that relative paths count from and that is importable."""
+    questions: Sequence[Question]
+    """The dataset in order, for pairing with recordings."""
+    local_address: Callable[[Path], LocalAddress]
+    """Starts the embedded server for a model file, or tells where it runs already; may block."""
+    local_slots: int
+    """How many requests the embedded server takes at once."""
+    model_hook: Callable[[str], Model | None] | None = None
+    """What a conftest makes of an alias of its own."""
+    answer_hook: Callable[[Question], Awaitable[Any]] | None = None
+    judge_hook: Callable[[Question, str], Awaitable[Any]] | None = None
+
+
+def split_spec(text: str) -> tuple[str, str | None]:
+    """Return the alias and what stands behind the first colon."""
+    alias, colon, argument = text.partition(":")
+    return alias, argument if colon else None
+
+
+def resolve_model(text: str, params: Params, around: Surroundings) -> Model:
+    """Return the model that `text` names; nothing is asked, opened or started yet. Raises SpecError."""
+    alias, argument = split_spec(text)
+    if alias == "local":
+        path = local_model_path(argument, around.base)
+        check_local(path)
+        return LocalModel(path, {**LOCAL_DEFAULT_PARAMS, **params}, around)
+    if alias == "python":
+        from .callables import load_callable
+
+        if not argument:
+            raise SpecError("python: names no callable; write python:package.module:attribute")
+        return load_callable(argument, around.base, params=params)
+    if around.model_hook is not None and (model := around.model_hook(text)) is not None:
+        if not isinstance(model, Model):
+            raise SpecError(
+                f"{text}: the hook pytest_simpleqa_model returned {type(model).__name__}; wanted an object with "
+                "complete, close, describe, max_in_flight and is_service"
+            )
+        return model
+    return HttpModel(resolve_connection(text, around.environment, known=(*BUILT_IN, "rules")), params)
+
+
+def resolve_answerer(text: str, params: Params, template: Template, around: Surroundings) -> Answerer:
+    """Return what answers under the spec `text`. Raises SpecError."""
+    alias, argument = split_spec(text)
+    if alias in JUDGES_ONLY:
+        raise SpecError(f"--answer-llm {text}: {alias} is a judge and answers nothing; use it with --judge-llm")
+    if alias == "replay":
+        recording = Recording.load(argument or "", around.base)
+        recording.bind(around.questions)
+        return ReplayAnswerer(recording)
+    if alias == "hook":
+        if around.answer_hook is None:
+            raise SpecError(f"--answer-llm {text}: no conftest.py implements pytest_simpleqa_answer")
+        return FunctionAnswerer(text, around.answer_hook)
+    return PromptAnswerer(resolve_model(text, params, around), template)
+
+
+class PromptAnswerer:
+    """Puts the answer prompt to a model."""
+
+    def __init__(self, model: Model, template: Template) -> None:
+        self.model = model
+        self.max_in_flight = model.max_in_flight
+        self.is_service = model.is_service
+        self._template = template
+
+    async def answer(self, question: Question, repeat: int) -> Reply:
+        return await self.model.complete(self._template.render(question))
+
+    async def close(self) -> None:
+        await self.model.close()
+
+    def describe(self) -> Mapping[str, Any]:
+        return self.model.describe()
+
+
+class FunctionAnswerer:
+    """Answers with what a function says of a question: a text, a Reply, or None where it declines."""
+
+    max_in_flight: int | None = None
+    is_service = True
+
+    def __init__(self, name: str, function: Callable[[Question], Awaitable[Any]]) -> None:
+        self._name = name
+        self._function = function
+
+    async def answer(self, question: Question, repeat: int) -> Reply:
+        said = await self._function(question)
+        if isinstance(said, Reply):
+            return said
+        if said is None:
+            raise ModelError("declined", f"{self._name} gave no answer")
+        if not isinstance(said, str):
+            raise ModelError("exception", f"{self._name} returned {type(said).__name__}; wanted str")
+        raw = plain_text(said)
+        text, left_open = cut_thinking(raw)
+        if left_open:
+            raise ModelError("truncated", f"{self._name} returned a <think> block without its end")
+        return Reply(text, raw=None if text == raw else raw)
+
+    async def close(self) -> None: ...
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"provider": "hook", "model": self._name, "base_url_host": None, "params": {}}
+
+
+class LocalModel:
+    """The embedded llama.cpp server, started (or found) when the first prompt comes."""
+
+    is_service = True
+
+    def __init__(self, path: Path, params: Params, around: Surroundings) -> None:
+        self.max_in_flight: int | None = around.local_slots
+        self._path = path
+        self._params = params
+        self._address = around.local_address
+        self._http: HttpModel | None = None
+        self._opening: asyncio.Lock | None = None
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        if self._http is None:
+            self._opening = self._opening or asyncio.Lock()
+            async with self._opening:
+                if self._http is None:
+                    self._http = await self._open()
+        return await self._http.complete(prompt)
+
+    async def _open(self) -> HttpModel:
+        try:
+            address = await asyncio.to_thread(self._address, self._path)
+        except SpecError as error:
+            raise ModelError("unauthorized", str(error)) from None  # stops the run: no server, no answers
+        connection = Connection(
+            alias="local", provider="local", base_url=address.base_url, model=address.model, api_key=Secret("")
+        )
+        return HttpModel(connection, self._params)
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    def describe(self) -> Mapping[str, Any]:
+        return {
+            "provider": "local",
+            "model": self._path.name,
+            "base_url_host": "localhost",
+            "params": dict(self._params),
+        }
