@@ -5,37 +5,41 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# Stems of folded month names; the longest stem that a word begins with decides.
+# Folded month names. A name with `*` is inflected: any word that begins with it counts, up to four letters more.
 _MONTHS = """
-1  january jan leden ledna januar janner janvier enero ener gennaio janeiro stycz januari yanvar gener
-2  february feb unor februar fevrier febrero febbraio fevereiro lut luty lutego februari fevral
-3  march mar brez marz maerz mars marzo marco marz marca maart mart
-4  april apr dub avril abril aprile kwie aprel
-5  may kvet mai mayo maggio maio maj maja mei maya
-6  june jun cerven cervna cervnu juni juin junio giugno junho czerw iyun
-7  july jul cervenec cervence cervenci juli juillet julio luglio julho lip iyul
-8  august aug srp aout agosto sierp augustus avgust
-9  september sep zar septembre septiembre settembre setembro wrzes sentyabr
-10 october oct rij oktober okt octobre octubre ottobre outubro pazdz oktyabr
-11 november nov listopad novembre noviembre novembro noyabr
-12 december dec prosin dezember dez decembre diciembre dicembre dezembro grud dekabr
+1  january jan leden ledna lednu lednem januar janner janvier enero ener gennaio janeiro stycz* januari yanvar*
+2  february feb unor* februar fevrier febrero febbraio fevereiro luty lutego lutym februari fevral*
+3  march mar brezen brezn* marz maerz mars marzo marco marec marca marze marzec maart mart marta marte
+4  april apr duben dubna dubnu dubnem avril abril aprile kwiec* kwiet* aprila aprili aprel*
+5  may kveten kvetn* mai mayo maggio maio maj maja maju mei maya mae
+6  june jun cerven cervn* juni juin junio giugno junho juna czerwc* czerwiec iyun*
+7  july jul cervenec cervenc* juli juillet julio luglio julho jula lipiec lipca lipcu iyul*
+8  august aug srpen srpn* aout agosto sierp* augustus augusta avgust*
+9  september sept sep zari* septembre septiembre settembre setembro septembr* wrzes* wrzesn* sentyabr*
+10 october oct rijen rijn* oktober okt octobre octubre ottobre outubro oktobr* pazdz* oktyabr*
+11 november nov listopad* noviembre novembro novembre novembr* noyabr*
+12 december dec prosinec prosinc* dezember dez decembre diciembre dicembre dezembro decembr* grudzien grudni* dekabr*
 """
-# Names that mean one month in one language and another in another keep the first meaning (Czech `listopad`).
-_EXACT = frozenset("jan feb mar apr may jun jul aug sep oct nov dec okt dez mai maj maja mei maya lut lip zar mars marca mart lipa".split())
+_LONGEST_ENDING = 4
+"""The longest ending that an inflected name takes."""
 
 
-def _stems() -> dict[str, int]:
-    table: dict[str, int] = {}
+def _months() -> tuple[dict[str, int], dict[str, int]]:
+    """Return the table as whole names and as stems."""
+    names: dict[str, int] = {}
+    stems: dict[str, int] = {}
     month = 0
     for word in _MONTHS.split():
         if word.isdigit():
             month = int(word)
+        elif word.endswith("*"):
+            stems[word[:-1]] = month
         else:
-            table.setdefault(word, month)
-    return table
+            names.setdefault(word, month)
+    return names, stems
 
 
-_STEMS = _stems()
+_NAMES, _STEMS = _months()
 _TOKEN = re.compile(r"\d+|[^\W\d_]+")
 _NUMERIC = re.compile(
     r"(?<!\d)(?:(?P<y>\d{4})\s?[-/.年]\s?(?P<m>\d{1,2})(?:\s?[-/.月]\s?(?P<d>\d{1,2}))?(?!\d)"
@@ -65,12 +69,11 @@ class Date:
 
 def month_of(word: str) -> int | None:
     """Return the month, 1 to 12, that a folded word names in some language."""
-    if word in _STEMS:
-        return _STEMS[word]
-    for length in range(min(len(word), 10), 3, -1):
-        month = _STEMS.get(word[:length])
-        if month is not None and word[:length] not in _EXACT and len(word) - length <= 4:
-            return month
+    if word in _NAMES:
+        return _NAMES[word]
+    for length in range(min(len(word), 9), max(3, len(word) - _LONGEST_ENDING - 1), -1):
+        if word[:length] in _STEMS:
+            return _STEMS[word[:length]]
     return None
 
 

@@ -10,7 +10,9 @@ _SPECIAL = dict(zip("łøđðħıœæþß", ("l", "o", "d", "d", "h", "i", "oe",
 _CYRILLIC = dict(
     zip(
         "абвгдежзийклмнопрстуфхцчшщъыьэюяєіїґ",
-        "a b v g d e zh z i i k l m n o p r s t u f kh ts ch sh shch _ y _ e yu ya ye i i g".replace("_", "").split(" "),
+        "a b v g d e zh z i i k l m n o p r s t u f kh ts ch sh shch _ y _ e yu ya ye i i g".replace("_", "").split(
+            " "
+        ),
         strict=True,
     )
 )
