@@ -278,34 +278,60 @@ _COLUMNS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which columns are shown, how wide each is with the gap before it, and with which heads."""
+
+    columns: Sequence[_Column]
+    widths: Sequence[int]
+    short: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[_Column], rows: Sequence[Rates], gap: int, short: bool) -> Self:
+        # Where the gap is narrow, a wider one keeps the groups of columns apart.
+        gaps = [gap + (column.opens_group and gap == 1) for column in columns]
+        return cls(columns, [g + column.width(rows, short) for g, column in zip(gaps, columns, strict=True)], short)
+
+    @classmethod
+    def fitting(cls, rows: Sequence[Rates], names: int, width: int) -> Self:
+        """Return the roomiest layout that fits; where names must be cut first, then columns go from the right."""
+        for short in (False, True):
+            roomy = cls.of(_COLUMNS, rows, gap=2, short=short)
+            if names + sum(roomy.widths) <= width:
+                return roomy
+        shown = len(_COLUMNS)
+        while shown > 1 and _LEAST_TOPIC + sum(cls.of(_COLUMNS[:shown], rows, gap=1, short=True).widths) > width:
+            shown -= 1
+        return cls.of(_COLUMNS[:shown], rows, gap=1, short=True)
+
+    def head(self, row: int, label: str) -> Line:
+        """Return one of the two rows of the head."""
+        heads = (column.short if self.short else column.head for column in self.columns)
+        cells = (head[row].rjust(width) for head, width in zip(heads, self.widths, strict=True))
+        return Line.of((label + "".join(cells)).rstrip())
+
+    def row(self, label: str, counts: Rates, markup: Markup) -> Line:
+        """Return one row of numbers."""
+        spans: list[Span] = [(label, markup)]
+        for column, width in zip(self.columns, self.widths, strict=True):
+            cell = column.cell(counts).rjust(width)
+            # A count of nothing needs no colour.
+            spans.append((cell, markup if cell.strip() in {"0", "-"} else {**markup, **column.markup}))
+        return Line(tuple(spans))
+
+
 def _table(report: Report, width: int, *, topics: bool) -> Iterator[Line]:
-    """Yield the head, the row of all questions and the topics, in the roomiest layout that fits."""
+    """Yield the head, the row of all questions and the topics."""
     groups = (report.per_topic or {}) if topics else {}
     rows: list[tuple[str, Rates]] = [("all questions", report)]
     rows += [(visible(name), group) for name, group in groups.items()]
-    numbers = [row for _, row in rows]
     names = max(columns(name) for name, _ in rows)
-    for short, gap in ((False, 2), (True, 2), (True, 1)):
-        widths = [gap + (column.opens_group and gap == 1) + column.width(numbers, short=short) for column in _COLUMNS]
-        if names + sum(widths) <= width:
-            break
-    names = min(names, max(_LEAST_TOPIC, width - sum(widths)))
-    heads = [column.short if short else column.head for column in _COLUMNS]
+    layout = _Layout.fitting([counts for _, counts in rows], names, width)
+    names = min(names, max(_LEAST_TOPIC, width - sum(layout.widths)))
     for row, label in enumerate(("", "topic" if groups else "")):
-        cells = (head[row].rjust(cell_width) for head, cell_width in zip(heads, widths, strict=True))
-        yield Line.of(cut((_left(label, names) + "".join(cells)).rstrip(), width))
-    for place, (name, row_counts) in enumerate(rows):
-        yield _table_row(cut(name, names), names, row_counts, widths, whole=place == 0)
-
-
-def _table_row(name: str, names: int, row: Rates, widths: Sequence[int], *, whole: bool) -> Line:
-    bold = {"bold": True} if whole else {}
-    spans: list[Span] = [(_left(name, names), bold)]
-    for column, width in zip(_COLUMNS, widths, strict=True):
-        cell = column.cell(row).rjust(width)
-        # A count of nothing needs no colour.
-        spans.append((cell, {**bold, **column.markup} if cell.strip() not in "0-" else bold))
-    return Line(tuple(spans))
+        yield layout.head(row, _left(label, names))
+    for place, (name, counts) in enumerate(rows):
+        yield layout.row(_left(cut(name, names), names), counts, {} if place else {"bold": True})
 
 
 def _incomplete(report: Report, width: int, resume: str | None) -> Iterator[Line]:
