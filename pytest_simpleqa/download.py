@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from .errors import DatasetError
 
@@ -95,7 +95,7 @@ def _download(url: str, sha256: str | None) -> Path:
                 known_hash=sha256 and f"sha256:{sha256}",
                 fname=_cache_name(url),
                 path=folder,
-                downloader=pooch.HTTPDownloader(timeout=TIMEOUT_S, hooks={"response": _guard}),
+                downloader=_stream,
             )
     except requests.RequestException as error:
         raise DatasetError(f"{shown}: {_reason(error)}; {_advice(error)}") from None
@@ -138,9 +138,27 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
+def _stream(url: str, file: str, _: Any) -> None:
+    """Write the body of `url` to `file`, as pooch asks for it."""
+    import requests
+
+    # pooch's own downloader follows any redirect, and leaves the connection open after a fault.
+    with (
+        requests.get(url, stream=True, timeout=TIMEOUT_S, hooks={"response": _guard}) as response,
+        Path(file).open("wb") as out,
+    ):
+        response.raise_for_status()
+        out.writelines(response.iter_content(1 << 16))
+
+
 def _guard(response: Any, **_: Any) -> None:
-    """Check every response on the way, redirects included, before its body is used."""
-    _require_safe(urlsplit(response.url))
+    """Look at each response before its body or its redirect is followed."""
+    if response.is_redirect:
+        try:
+            _require_safe(_split(urljoin(response.url, response.headers["location"])))
+        except DatasetError:
+            response.close()
+            raise
     # urllib3 < 2 takes a body that was cut off for a whole one: drop when requests needs urllib3 >= 2.
     response.raw.enforce_content_length = True
 
