@@ -72,7 +72,8 @@ def _check_values(variable: str, settings: Settings) -> None:
 def _trimmed(settings: Settings) -> Settings:
     """Return the settings with outer blanks gone, and empty texts as None."""
     names = ("provider", "api_key", "model", "base_url", "api_version")
-    return replace(settings, **{name: (getattr(settings, name) or "").strip() or None for name in names})
+    texts: dict[str, Any] = {name: (getattr(settings, name) or "").strip() or None for name in names}
+    return replace(settings, **texts)
 
 
 def _complaint(kind: str, loc: tuple[int | str, ...], message: str) -> str:
