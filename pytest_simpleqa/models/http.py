@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Mapping
@@ -49,7 +50,7 @@ class HttpModel:
         self._parameters = Parameters.for_model(connection.model, {**connection.params, **params}, connection.caps)
         self._client: aiohttp.ClientSession | None = None
         self._target: URL | None = None
-        self._proxy: Mapping[str, Any] = {}
+        self._options: dict[str, Any] = {}
 
     async def complete(self, prompt: Prompt) -> Reply:
         """Return the reply to `prompt`; raise ModelError where there is no usable one.
@@ -132,7 +133,7 @@ class HttpModel:
         client = self._client or self._open()
         assert self._target is not None
         try:
-            async with client.post(self._target, data=body, allow_redirects=False, **self._proxy) as response:
+            async with client.post(self._target, data=body, allow_redirects=False, **self._options) as response:
                 status = response.status
                 data, whole = await _read(response, MAX_BODY_BYTES if status < 300 else _MAX_ERROR_BYTES)
                 if status >= 300:
@@ -167,9 +168,9 @@ class HttpModel:
         from yarl import URL
 
         self._target = URL(self.url, encoded=True)
-        self._proxy = _proxy_for(self.url)
+        # No headers of the session's own: aiohttp would show those, the key among them, to a proxy.
+        self._options = _request_options(self.connection, self.url)
         self._client = aiohttp.ClientSession(
-            headers=_headers(self.connection),
             # The engine bounds what is in flight; a smaller pool would only make its requests wait.
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -199,14 +200,13 @@ def _headers(connection: Connection) -> dict[str, str]:
     return headers
 
 
-def _proxy_for(url: str) -> Mapping[str, Any]:
-    """Return aiohttp's proxy arguments for `url` by the usual variables.
+def _proxy_for(url: str) -> tuple[URL, dict[str, str]] | None:
+    """Return the proxy for `url` by the usual variables, and the headers that it wants; None for this machine.
 
     Looked up once for each client: aiohttp's own `trust_env` does it again for every request.
     """
     from urllib.request import getproxies, proxy_bypass
 
-    from aiohttp import BasicAuth
     from yarl import URL
 
     parts = urlsplit(url)
@@ -214,12 +214,24 @@ def _proxy_for(url: str) -> Mapping[str, Any]:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     is_loopback = host in ("localhost", "::1") or host.startswith("127.")
     if not proxy or is_loopback or proxy_bypass(host):
-        return {}
+        return None
     address = URL(proxy if "://" in proxy else f"http://{proxy}")
-    found: dict[str, Any] = {"proxy": address.with_user(None)}
-    if address.user:
-        found["proxy_auth"] = BasicAuth(address.user, address.password or "")
-    return found
+    if not address.user:
+        return address, {}
+    login = base64.b64encode(f"{address.user}:{address.password or ''}".encode()).decode("ascii")
+    return address.with_user(None), {"Proxy-Authorization": f"Basic {login}"}
+
+
+def _request_options(connection: Connection, url: str) -> dict[str, Any]:
+    """Return aiohttp's arguments for every request: headers, and the proxy where there is one."""
+    headers = _headers(connection)
+    found = _proxy_for(url)
+    if found is None:
+        return {"headers": headers}
+    proxy, wanted = found
+    if url.startswith("https:"):
+        return {"headers": headers, "proxy": proxy, "proxy_headers": wanted}  # it sees no more than CONNECT
+    return {"headers": {**headers, **wanted}, "proxy": proxy}
 
 
 def _messages(prompt: Prompt) -> bytes:
