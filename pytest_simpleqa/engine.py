@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
-from .errors import ModelError, RunError, RunStopped
+from .errors import ModelError, RunStopped
 from .judges.protocol import Judge
 from .line import Budget, Line
 from .models.protocol import Answerer
@@ -101,6 +102,8 @@ class Engine:
         self._broken: BaseException | None = None
         self.stopped: str | None = None
         """Why nothing new is started any more; None while the run goes on."""
+        self.was_told = False
+        """Whether the stop came from outside (another process) rather than from what a service said."""
         if watch is not None:
             self._loop.call_soon_threadsafe(self._look)
 
@@ -140,10 +143,8 @@ class Engine:
         self.stop("the session has ended")
         if self._loop.is_closed() or not self._loop.is_running():
             return
-        try:
+        with contextlib.suppress(TimeoutError):  # a model that will not let go: the thread is a daemon
             self._thread.run(self._shut_down(grace), timeout=grace + 3.0)
-        except TimeoutError:
-            pass  # a model that will not let go: the thread is a daemon
         self._thread.close()
 
     @property
@@ -188,6 +189,7 @@ class Engine:
     def _look(self) -> None:
         assert self._watch is not None
         if reason := self._watch():
+            self.was_told = not self.stopped
             self.stop(reason)
         else:
             self._loop.call_later(_WATCH_S, self._look)
@@ -277,6 +279,3 @@ def _capped(reply: Reply) -> Reply:
         return reply
     note = f"answer of {len(reply.text):,} characters kept to {MAX_ANSWER_CHARS:,}"
     return replace(reply, **cut, notes=(*reply.notes, note))  # type: ignore[arg-type]  # names and types match
-
-
-__all__ = ["GRACE_S", "MAX_ANSWER_CHARS", "Ask", "Engine", "LoopThread", "RunError"]

@@ -27,7 +27,7 @@ def pytest_simpleqa_model(spec: str, config: pytest.Config) -> Model | None:
 @pytest.hookspec(firstresult=True)
 def pytest_simpleqa_answer(
     question: Question, config: pytest.Config
-) -> str | Reply | None | Awaitable[str | Reply | None]:
+) -> str | Reply | Awaitable[str | Reply | None] | None:
     """Answer `question` under `--answer-llm hook`; None from a plain function leaves it to others.
 
     Called once per question in the process that answers: plain functions in a thread, async ones on the
@@ -39,7 +39,7 @@ def pytest_simpleqa_answer(
 @pytest.hookspec(firstresult=True)
 def pytest_simpleqa_judge(
     question: Question, predicted: str, config: pytest.Config
-) -> str | Verdict | Judgement | None | Awaitable[str | Verdict | Judgement | None]:
+) -> str | Verdict | Judgement | Awaitable[str | Verdict | Judgement | None] | None:
     """Judge `predicted` under `--judge-llm hook`: a Verdict, or a text that holds one; None leaves it to others.
 
     Called as `pytest_simpleqa_answer` is, never with a blank answer. Where nobody judges, or the text is

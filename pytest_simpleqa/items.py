@@ -57,7 +57,7 @@ class QuestionItem(pytest.Item):
         self.own_markers.append(_label(question.topic, question.answer_type))
 
     @property
-    def location(self) -> tuple[str, int | None, str]:  # type: ignore[override]  # pytest's is cached per item
+    def location(self) -> tuple[str, int | None, str]:
         """Where the item stands: the dataset's name, so that no path is made relative for each row."""
         assert self.parent is not None
         return self.parent.name, None, self.name

@@ -77,12 +77,14 @@ class Line:
 
     async def attempt(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
         """Return the reply to `call`, tried again while that helps; raise ModelError or RunStopped."""
-        if self._opened:
-            return await self._try(call, budget)
-        while not self._opened and self._probe is not None:
+        while not self._opened:
+            if self._probe is None:
+                return await self._open(call, budget)
             await asyncio.shield(self._probe)
-        if self._opened:
-            return await self._try(call, budget)
+        return await self._try(call, budget)
+
+    async def _open(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
+        """Send the first request; whoever else wants to ask waits for what becomes of it."""
         self._probe = asyncio.get_running_loop().create_future()
         try:
             return await self._try(call, budget)
@@ -93,7 +95,7 @@ class Line:
     async def _try(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
         tries = 0
         while True:
-            if self.stopped:
+            if self.stopped is not None:
                 raise RunStopped(self.stopped)
             tries += 1
             try:
@@ -106,6 +108,8 @@ class Line:
                 failure = ModelError("timeout", f"no answer within {budget.total:g} s")
             except ModelError as error:
                 failure = error
+            except Exception as error:  # user code: a hook, a callable
+                failure = ModelError("exception", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
             else:
                 self._worked()
                 return reply if tries == 1 else replace(reply, calls=reply.calls + tries - 1)
@@ -144,4 +148,3 @@ class Line:
             tail = f" ({self._failures_in_row} in a row)" if in_row and action is not Action.STOP else ""
             self.stopped = f"{self.name}: {failure.message}{tail}"
             self._on_stop(self.stopped)
-

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
@@ -34,6 +34,12 @@ class Spec(NamedTuple):
     def flag(self) -> str:
         return "--" + self.name.replace("_", "-")
 
+    @property
+    def ini_type(self) -> Literal["bool", "linelist", "string"]:
+        if self.is_flag:
+            return "bool"
+        return "linelist" if self.many else "string"
+
 
 OPTIONS = (
     Spec(
@@ -58,10 +64,10 @@ OPTIONS = (
     Spec("simpleqa_repeats", "K", "put each question K times (default 1)"),
     Spec("simpleqa_out", "FILE", "also write the Report here; '-' = standard output after the session", is_path=True),
     Spec("simpleqa_run_dir", "DIR", "where runs are kept (default .simpleqa)", is_path=True),
-    Spec("simpleqa_resume", "RUN", "go on with a run: its directory, 'latest' or 'auto'; only on the command line", ini=False),
+    Spec("simpleqa_resume", "RUN", "go on with a run: its directory, 'latest' or 'auto' (command line only)", ini=False),
     Spec("simpleqa_max_samples", "N", "rows kept in the Report's samples (default 200; -1 = all)"),
     Spec("no_simpleqa_topic_breakdown", None, "leave per_topic out of the Report and the summary", is_flag=True),
-    Spec("simpleqa_fail_on", "LIST", "verdicts that fail their item (default incorrect): incorrect,not_attempted or none"),
+    Spec("simpleqa_fail_on", "LIST", "verdicts that fail their item: incorrect,not_attempted or none (default incorrect)"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
     Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),
@@ -69,6 +75,14 @@ OPTIONS = (
 
 NEEDS_MODEL = ("simpleqa_dataset", "simpleqa_resume")
 """Options that say nothing without --answer-llm: on the command line alone they are an error."""
+
+
+def is_asked_for(config: pytest.Config) -> bool:
+    """Tell, at no cost, whether this session may have anything to do with us."""
+    option = config.option
+    if getattr(option, "help", False) or getattr(option, "version", 0):
+        return False
+    return any(getattr(option, name, None) is not None for name in ("answer_llm", *NEEDS_MODEL))
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -82,8 +96,7 @@ def add_options(parser: pytest.Parser) -> None:
             action = "append" if spec.many else "store"
             group.addoption(spec.flag, dest=spec.name, metavar=spec.metavar, action=action, default=None, help=text)
         if spec.ini:
-            kind = "bool" if spec.is_flag else "linelist" if spec.many else "string"
-            parser.addini(spec.name, spec.help, type=kind, default=None)
+            parser.addini(spec.name, spec.help, type=spec.ini_type, default=None)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,25 @@
+"""The pytest plugin: registers, nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import options
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    from . import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "simpleqa(topic, answer_type): label of a question's item; for -m")
+    if options.is_asked_for(config):
+        from .roles import register
+
+        register(config)

@@ -56,6 +56,11 @@ class Date:
     month: int | None
     year: int | None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether day, month and year are all written."""
+        return None not in (self.day, self.month, self.year)
+
     def contradicts(self, gold: Date) -> bool:
         """Whether a part is written in both and differs."""
         pairs = ((self.day, gold.day), (self.month, gold.month), (self.year, gold.year))

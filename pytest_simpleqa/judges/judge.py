@@ -45,11 +45,11 @@ class ModelJudge:
             verdict, kind = _read(reply.text, paper=self._paper)
             if verdict is not None or last:
                 break
-        error = None if verdict else Failure(kind, f"the judge gave no verdict twice: {said[:200]!r}")
+        failure = None if verdict else Failure(kind, f"the judge gave no verdict twice: {said[:200]!r}")
         return Judgement(
             verdict,
             reply=said,
-            error=error,
+            error=failure,
             calls=calls,
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,

@@ -20,25 +20,33 @@ _SCALES = {
     "milliard milliardov bilhoes",
     1e4: "万 萬",
     1e8: "亿 億",
+    1e5: "lakh lakhs",
+    1e7: "crore crores",
 }
 _SCALE_OF = {word: scale for scale, names in _SCALES.items() for word in names.split()}
 
 # Numerals as words, folded; articles (`un`, `ein`) are left out, since they stand in any sentence.
 _NUMERALS = """
-0  zero nula null cero nul nol 零
-1  one first once jeden jedna jedno jednou prvni eins erste ersten erster uno una primer primero premier premiere primo prima pierwszy
-   een eerste odin pervyi 一
-2  two second twice dva dve dvou dvema druhy druha druhe zwei zweite zweiten deux deuxieme dos segundo segunda due secondo dois duas
-   dwa dwie drugi twee tweede vtoroi 二 两
-3  three third tri treti trech drei dritte dritten trois troisieme tres tercero tercer tre terzo terceiro trzy trzeci drie derde tretii 三
-4  four fourth ctyri ctyr ctvrty ctvrta ctvrte vier vierte vierten quatre quatrieme cuatro cuarto quattro quarto quatro cztery czwarty vierde
-   chetyre 四
-5  five fifth pet peti paty pata pate funf funfte cinq cinquieme cinco quinto cinque piec piaty vijf pyat 五
-6  six sixth sest sesti sesty sesta seste sechs sechste sixieme seis sexto sei sesto szesc szosty zes shest 六
-7  seven seventh sedm sedmi sedmy sedma sedme sieben siebte sept septieme siete septimo sette settimo sete siedem zeven sem 七
-8  eight eighth osm osmi osmy osma osme acht achte huit huitieme ocho octavo otto ottavo oito osiem vosem 八
-9  nine ninth devet deviti devaty devata devate neun neunte neuf neuvieme nueve noveno nove nono dziewiec negen devyat 九
+0 zero nula null cero nul nol 零
+1 one first once jeden jedna jedno jednou prvni eins erste ersten erster uno una primer primero premier premiere primo
+   prima pierwszy een eerste odin pervyi 一 prvnim prvniho jednoho jednim jedne
+2 two second twice dva dve dvou dvema druhy druha druhe zwei zweite zweiten deux deuxieme dos segundo segunda due
+   secondo dois duas dwa dwie drugi twee tweede vtoroi 二 两 druhem druhou dvakrat dvojice zweimal twofold
+3 three third tri treti trech drei dritte dritten trois troisieme tres tercero tercer tre terzo terceiro trzy trzeci
+   drie derde tretii 三 trema tretim trikrat
+4 four fourth ctyri ctyr ctvrty ctvrta ctvrte vier vierte vierten quatre quatrieme cuatro cuarto quattro quarto quatro
+   cztery czwarty vierde chetyre 四 ctyrmi ctvrtem ctvrtou ctyrikrat
+5 five fifth pet peti paty pata pate funf funfte cinq cinquieme cinco quinto cinque piec piaty vijf pyat 五 patem patou
+   petkrat
+6 six sixth sest sesti sesty sesta seste sechs sechste sixieme seis sexto sei sesto szesc szosty zes shest 六 sestem
+   sestou
+7 seven seventh sedm sedmi sedmy sedma sedme sieben siebte sept septieme siete septimo sette settimo sete siedem zeven
+   sem 七 sedmem sedmou
+8 eight eighth osm osmi osmy osma osme acht achte huit huitieme ocho octavo otto ottavo oito osiem vosem 八 osmem osmou
+9 nine ninth devet deviti devaty devata devate neun neunte neuf neuvieme nueve noveno nove nono dziewiec negen devyat
+   九 devatem devatou
 10 ten tenth deset deseti desaty desata desate zehn zehnte dix dixieme diez decimo dieci dez dziesiec tien desyat 十
+   desatem desatou
 11 eleven eleventh jedenact jedenacti jedenacty elf elfte onze once undici jedenascie odinnadtsat
 12 twelve twelfth dvanact dvanacti dvanacty zwolf zwolfte douze doce dodici doze dwanascie twaalf dvenadtsat
 13 thirteen trinact dreizehn treize trece
@@ -71,6 +79,11 @@ def _numerals() -> dict[str, float]:
 NUMERAL_OF = _numerals()
 
 
+_TOLERANCE = 0.02
+"""The share by which rounding may move a number that is written with fewer decimals."""
+_HAIR = 1e-6
+
+
 @dataclass(frozen=True, slots=True)
 class Number:
     """A number as written."""
@@ -89,27 +102,23 @@ class Number:
     def rounds_to(self, gold: Number) -> bool:
         """Whether this is `gold` to the precision of the coarser of the two.
 
-        `115 000` is a gold of `120 000` and `50.2` one of `50.16`; a count or a year is taken as exact.
+        `115 000` is a gold of `120 000`, `61` one of `61.4`; a count or a year is taken as exact.
         """
         if self.equals(gold):
             return True
-        if 0 < self.decimals < gold.decimals:
-            return any(abs(mine - value) <= 0.51 * 10**-self.decimals for mine in self.values for value in gold.values)
+        place = 10.0 ** -min(self.decimals, gold.decimals) if self.decimals != gold.decimals else 0.0
         return any(
-            abs(mine - value) <= step / 2
+            abs(mine - value) < max(min(place, _TOLERANCE * value), _last_place(value) / 2 + _HAIR)
             for value in gold.values
-            if (step := _step(value)) and value >= 10_000
             for mine in self.values
         )
 
 
-def _step(value: float) -> float:
-    """Return the place value of the last significant figure of a round number, 0 where it is not round."""
-    if value != int(value) or value <= 0:
-        return 0
+def _last_place(value: float) -> float:
+    """Return the place of the last significant figure of a large round number, else a negative one."""
     digits = str(int(value))
     zeros = len(digits) - len(digits.rstrip("0"))
-    return 10.0**zeros if zeros and len(digits) - zeros >= 2 else 0
+    return 10.0**zeros if value >= 10_000 and value == int(value) and 0 < zeros <= len(digits) - 2 else -1.0
 
 
 def numbers(folded: str) -> list[Number]:

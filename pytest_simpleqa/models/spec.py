@@ -153,7 +153,7 @@ class LocalModel:
 
     def __init__(self, path: Path, params: Params, around: Surroundings) -> None:
         self.max_in_flight: int | None = around.local_slots
-        self._path = path
+        self.path = path
         self._params = params
         self._address = around.local_address
         self._http: HttpModel | None = None
@@ -168,10 +168,7 @@ class LocalModel:
         return await self._http.complete(prompt)
 
     async def _open(self) -> HttpModel:
-        try:
-            address = await asyncio.to_thread(self._address, self._path)
-        except SpecError as error:
-            raise ModelError("unauthorized", str(error)) from None  # stops the run: no server, no answers
+        address = await asyncio.to_thread(self._address, self.path)
         connection = Connection(
             alias="local", provider="local", base_url=address.base_url, model=address.model, api_key=Secret("")
         )
@@ -184,7 +181,7 @@ class LocalModel:
     def describe(self) -> Mapping[str, Any]:
         return {
             "provider": "local",
-            "model": self._path.name,
+            "model": self.path.name,
             "base_url_host": "localhost",
             "params": dict(self._params),
         }

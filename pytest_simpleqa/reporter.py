@@ -1,0 +1,424 @@
+"""The process that reports: gathers results, tells how far the run is, writes the Report, sets the exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import shutil
+import signal
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from . import terminal
+from .engine import Ask
+from .errors import RunError
+from .items import QuestionItem
+from .judges.parse import parse_paper, parse_verdict
+from .metrics import Counts
+from .plan import Plan
+from .records import Failure, QuestionResult, Verdict
+from .report import Report, build_report, report_text, write_report
+from .runevents import Event, done_event, progress_event, start_event
+from .runlog import Key, RunLog, create_run_dir, read_rows, results_files, write_run_json
+
+WORDS: Mapping[str, tuple[str, str, Mapping[str, bool]]] = {
+    "correct": (".", "correct", {"green": True}),
+    "incorrect": ("i", "incorrect", {"red": True}),
+    "not_attempted": ("-", "not attempted", {"yellow": True}),
+    "judge_failure": ("?", "judge failure", {"red": True, "bold": True}),
+    "error": ("!", "answer error", {"red": True, "bold": True}),
+}
+"""What pytest shows of each status: letter, word (and category), colour; in the order of its last line."""
+
+
+class SimpleQAWarning(UserWarning):
+    """Something about a run that its user should know and that does not stop it."""
+
+
+class Reporter:
+    """Registered where pytest reports: in the controller under xdist, else in the only process."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        plan: Plan,
+        *,
+        describe: Callable[[], tuple[Mapping[str, Any], Mapping[str, Any]]],
+        calls_per_question: int,
+    ) -> None:
+        self._config = config
+        self._plan = plan
+        self._describe = describe
+        self._calls_per_question = calls_per_question
+        self.results: dict[Key, QuestionResult] = {}
+        self._statuses: Counter[str] = Counter()
+        self._selected = 0
+        self._began = time.monotonic()
+        self._started_at = datetime.now(UTC)
+        self._next_pct = plan.options.progress_pct
+        self._run_dir: Path | None = None
+        self._log: RunLog | None = None
+        self._report: Report | None = None
+        self._session: pytest.Session | None = None
+        self._interrupt: str | None = None
+        self._old_handler: Any = None
+
+    # --- start -----------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
+        self._seed_categories()
+
+    @property
+    def run_dir(self) -> Path:
+        """The run's directory, made when it is first needed. Raises pytest.UsageError where it cannot be."""
+        if self._run_dir is None:
+            options, plan = self._plan.options, self._plan
+            try:
+                self._run_dir = create_run_dir(
+                    options.run_dir, plan.name, options.answer_llm or "", datetime.now().astimezone()
+                )
+                write_run_json(self._run_dir, self._run_json())
+            except RunError as error:
+                raise pytest.UsageError(str(error)) from None
+        return self._run_dir
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Announce the run before its first request (under xdist when the workers have collected)."""
+        self._watch_sigterm()
+        names = [item.nodeid for item in session.items if isinstance(item, QuestionItem)]
+        if names:
+            self.selected(names)
+
+    def selected(self, node_ids: Sequence[str]) -> None:
+        """Hear which questions pytest has selected; before any of them is asked."""
+        self._selected = len(node_ids)
+        option = self._config.option
+        if not node_ids or option.collectonly or option.setuponly or option.setupplan:
+            return
+        self._began = time.monotonic()
+        options = self._plan.options
+        answer, judge = options.answer_llm or "", options.judge_llm or ""
+        calls = self._calls_per_question * self._selected
+        self._say(terminal.announcement(self._selected, answer, judge, calls), least_verbosity=-1)
+        if options.answer_llm == options.judge_llm and self._calls_per_question == 2:
+            self._say(f"warning: {answer} judges its own answers", least_verbosity=-1, yellow=True)
+        self._tell(start_event(self._plan.name, self._selected, answer, judge))
+
+    # --- results ---------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        payload = report.__dict__.pop("simpleqa", None)
+        if payload is not None:
+            result = QuestionResult.from_json(json.loads(payload))
+            report.simpleqa_status = result.status  # type: ignore[attr-defined]  # for teststatus, here only
+            if self._is_remote(report):
+                self._keep(result)
+            self._take(result)
+        elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
+            crash = QuestionResult.for_question(
+                ask.question, ask.repeat, error=Failure("worker_crash", "the worker that asked it died")
+            )
+            report.simpleqa_status = crash.status  # type: ignore[attr-defined]  # likewise
+            self._keep(crash)
+            self._take(crash)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, Mapping[str, bool]]] | None:
+        status = getattr(report, "simpleqa_status", None)
+        if status is not None:
+            letter, word, markup = WORDS[status]
+            return word, letter, (word, markup)
+        if report.when == "call" and report.skipped and report.nodeid in self._ask_of:
+            return "", "", ""  # a question that a stop has left unasked
+        return None
+
+    def _take(self, result: QuestionResult) -> None:
+        self.results[result.id, result.repeat] = result
+        self._statuses[result.status] += 1
+        self._config.hook.pytest_simpleqa_result(result=result)
+        done, total = len(self.results), self._selected
+        step = self._plan.options.progress_pct
+        if step and total and 100 * done >= self._next_pct * total:
+            while 100 * done >= self._next_pct * total:
+                self._next_pct += step
+            self._progress(done, total)
+
+    def _progress(self, done: int, total: int) -> None:
+        line = terminal.progress_line(
+            done,
+            total,
+            self._counts(),
+            elapsed_s=time.monotonic() - self._began,
+            width=self._width,
+        )
+        if done < total:
+            self._say(line, least_verbosity=0)
+        self._tell(progress_event(self._plan.name, done, total, line))
+
+    def _counts(self) -> Counts:
+        return Counts.from_statuses(self._statuses.elements())
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        # xdist raises its own Interrupted for any early end; only a worker's Ctrl-C is a real one.
+        is_xdist = type(excinfo.value).__module__.partition(".")[0] == "xdist"
+        if is_xdist and "keyboard-interrupt" not in str(excinfo.value):
+            self._interrupt = "xdist"
+        elif isinstance(excinfo.value, KeyboardInterrupt):
+            self._interrupt = "user"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        report = self.finish(session)
+        if report is not None and report.exit_status is not None:
+            session.exitstatus = report.exit_status
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
+        """Put the Report into pytest-json-report's file, and pytest's own outcomes in place of our words."""
+        if self._session is None or (report := self.finish(self._session)) is None:
+            return
+        json_report["simpleqa"] = {"runs": [json.loads(report_text(report))]}
+        words = {word for _, word, _ in WORDS.values()}
+        tests = json_report.get("tests", [])
+        summary = json_report.get("summary", {})
+        for test in tests:
+            if test.get("outcome") in words:
+                stage = test.get("call") or test.get("???") or {}
+                test["outcome"] = stage.get("outcome", "failed")
+        for word in words:
+            summary.pop(word, None)
+        for outcome, number in Counter(test["outcome"] for test in tests).items():
+            summary[outcome] = number
+
+    def finish(self, session: pytest.Session) -> Report | None:
+        """Build and write the Report once, and return it; None where no question was reached."""
+        if self._report is not None or self._run_dir is None:
+            return self._report
+        self._recover()
+        self._restore_sigterm()
+        if not self.results:
+            self._drop_empty_run_dir()
+            return None
+        report = self._build(exit_status=self._exit_status(session))
+        for path in filter(None, (self.run_dir / "report.json", self._plan.options.out)):
+            try:
+                write_report(report, path)
+            except RunError as error:
+                self._warn(str(error))
+                report = replace(report, exit_status=report.exit_status or 1)
+        self._report = report
+        if self._log is not None:
+            self._log.close()
+        self._tell(done_event(report, terminal.one_line(report)))
+        self._config.hook.pytest_simpleqa_report(report=report)
+        return report
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._report is None:
+            return
+        verbosity = self._config.get_verbosity()
+        if verbosity > -2:
+            terminalreporter.write_sep("=", "simpleqa")
+        lines = terminal.summary_lines(
+            self._report,
+            width=self._width,
+            colour=True,
+            run_dir=_relative(self.run_dir),
+            out=_relative(self._plan.options.out or self.run_dir / "report.json"),
+            verbosity=verbosity,
+            results=list(self._in_order()),
+        )
+        terminalreporter.ensure_newline()
+        for line in lines:
+            for text, markup in line.spans:
+                terminalreporter.write(text, **markup)
+            terminalreporter.line("")
+
+    def pytest_unconfigure(self) -> None:
+        self._restore_sigterm()
+        if self._plan.options.out_stdout and self._report is not None:
+            sys.stdout.write(report_text(self._report))
+            sys.stdout.flush()
+
+    def _build(self, exit_status: int) -> Report:
+        options, plan = self._plan.options, self._plan
+        answer, judge = self._describe()
+        return build_report(
+            dataset=plan.name,
+            model=options.answer_llm or "",
+            judge=options.judge_llm or "",
+            started_at=self._started_at,
+            duration_s=time.monotonic() - self._began,
+            population=plan.dataset.questions,
+            results=self.results,
+            selected=self._selected,
+            repeats=options.repeats,
+            max_samples=options.max_samples,
+            topic_breakdown=options.topic_breakdown,
+            options=options.options_json,
+            provenance={
+                "dataset_sha256": plan.dataset.sha256,
+                "answer_prompt_sha256": options.answer_prompt.sha256,
+                "grade_prompt_sha256": options.grade_prompt.sha256,
+                "answer": dict(answer),
+                "judge": dict(judge),
+                "versions": _versions(),
+            },
+            other_parse=_strict if options.paper else parse_paper,
+            exit_status=exit_status,
+        )
+
+    def _exit_status(self, session: pytest.Session) -> int:
+        """Return the session's exit status: pytest's own, but for how xdist tells of an early end."""
+        status = int(session.exitstatus)
+        if self._interrupt == "user":
+            return int(pytest.ExitCode.INTERRUPTED) if status == pytest.ExitCode.OK else status
+        if self._interrupt == "xdist" and status == pytest.ExitCode.INTERRUPTED:
+            return int(pytest.ExitCode.TESTS_FAILED)
+        return status
+
+    def _recover(self) -> None:
+        """Count what was finished ahead of a stop: it stands in the run log though no item reported it."""
+        if len(self.results) >= self._selected:
+            return
+        rows, torn = read_rows(results_files(self.run_dir))
+        for line in torn:
+            self._warn(line)
+        for _, ask in self._plan.asks():
+            if ask.key not in self.results and (row := rows.get(ask.key)) is not None:
+                result = row.result(*ask)
+                if result is not None:
+                    self.results[ask.key] = result
+
+    def _in_order(self) -> Iterator[QuestionResult]:
+        return (self.results[ask.key] for _, ask in self._plan.asks() if ask.key in self.results)
+
+    # --- small parts -----------------------------------------------------------------------
+
+    @cached_property
+    def _ask_of(self) -> Mapping[str, Ask]:
+        """What each node id asks: a row is never recovered by taking a node id apart."""
+        return {self._plan.node_id(name): ask for name, ask in self._plan.asks()}
+
+    @property
+    def _terminal(self) -> pytest.TerminalReporter | None:
+        plugin: pytest.TerminalReporter | None = self._config.pluginmanager.getplugin("terminalreporter")
+        return plugin
+
+    @property
+    def _width(self) -> int:
+        return max(40, self._terminal._tw.fullwidth) if self._terminal else 80
+
+    def _say(self, line: str, least_verbosity: int, **markup: bool) -> None:
+        reporter = self._terminal
+        if reporter is not None and self._config.get_verbosity() >= least_verbosity:
+            reporter.ensure_newline()
+            reporter.write_line(line, **markup)
+
+    def _seed_categories(self) -> None:
+        """Let pytest's last line name our categories in our order."""
+        if self._terminal is not None:
+            for _, word, _ in WORDS.values():
+                self._terminal.stats.setdefault(word, [])
+
+    def _tell(self, event: Event) -> None:
+        try:
+            self._config.hook.pytest_simpleqa_event(event=event)
+        except Exception as error:  # a chat that is down must not cost the run
+            self._warn(f"pytest_simpleqa_event failed at {event.kind}: {type(error).__name__}: {error}")
+
+    def _warn(self, message: str) -> None:
+        if self._terminal is not None:
+            self._say(f"warning: {message}", least_verbosity=-1, yellow=True)
+        else:
+            with contextlib.suppress(SimpleQAWarning):
+                warnings.warn(message, SimpleQAWarning, stacklevel=2)
+
+    def _is_remote(self, report: pytest.TestReport) -> bool:
+        node = getattr(report, "node", None)
+        return node is not None and not node.gateway.spec.popen
+
+    def _keep(self, result: QuestionResult) -> None:
+        """Write a row that no local worker has written into the controller's own file."""
+        if self._log is None:
+            self._log = RunLog(self.run_dir / "results.jsonl")
+        ask = next(ask for _, ask in self._plan.asks() if ask.key == (result.id, result.repeat))
+        self._log.whole(ask.question, result)
+
+    def _drop_empty_run_dir(self) -> None:
+        if self._run_dir is not None and not any(path.stat().st_size for path in results_files(self._run_dir)):
+            shutil.rmtree(self._run_dir, ignore_errors=True)
+
+    def _run_json(self) -> dict[str, Any]:
+        options, plan = self._plan.options, self._plan
+        answer, judge = self._describe()
+        return {
+            "v": 1,
+            "dataset": {"name": plan.name, "sha256": plan.dataset.sha256, "questions": len(plan.dataset)},
+            "answer": {"spec": options.answer_llm, **answer},
+            "judge": {"spec": options.judge_llm, **judge},
+            "answer_prompt": {"text": options.answer_prompt.text, "sha256": options.answer_prompt.sha256},
+            "grade_prompt": {"text": options.grade_prompt.text, "sha256": options.grade_prompt.sha256},
+            "options": options.options_json,
+            "versions": _versions(),
+            "started_at": self._started_at.isoformat(timespec="seconds"),
+        }
+
+    def _watch_sigterm(self) -> None:
+        """Let SIGTERM end the session as Ctrl-C does, with its Report."""
+        if self._old_handler is not None or os.name != "posix":
+            return
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            raise KeyboardInterrupt("SIGTERM")
+
+        with contextlib.suppress(ValueError):  # not in the main thread
+            self._old_handler = signal.signal(signal.SIGTERM, interrupt)
+
+    def _restore_sigterm(self) -> None:
+        if self._old_handler is not None:
+            with contextlib.suppress(ValueError):
+                signal.signal(signal.SIGTERM, self._old_handler)
+            self._old_handler = None
+
+
+def _strict(reply: str) -> Verdict | None:
+    return parse_verdict(reply).verdict
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "pytest_simpleqa": version("pytest-simpleqa"),
+        "pytest": pytest.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _relative(path: Path) -> str:
+    """Return `path` as the user would type it here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,278 @@
+"""The process that answers: collects the questions, asks ahead, and hands each item its own result."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .engine import Engine
+from .errors import RunStopped
+from .items import QuestionCollector, QuestionItem
+from .judges.spec import resolve_judge
+from .models.spec import resolve_answerer
+from .plan import Plan
+from .records import QuestionResult
+from .runlog import Key, Row, RunLog, read_rows, results_files
+from .surroundings import Embedded, surroundings_of
+
+LOOK_AHEAD = 8
+"""Questions started and not yet reached, as a multiple of the pairs in flight: a slow answer must not hold the line."""
+LEAST_LOOK_AHEAD = 256
+STOP_FILE = "stop"
+"""In the run directory: written by the controller, read by workers; holds the reason."""
+DEAD_FILE = "dead"
+"""In the run directory: names the files of results whose writers have died, one a line."""
+
+Upcoming = Callable[[], QuestionItem | None]
+"""Gives the question that this process reaches next and that it has not given yet; None where it knows none now."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """This process's part of the run."""
+
+    concurrency: int
+    """Pairs in flight here."""
+    answer_limit: int | None = None
+    """Requests at once to the answer model from here; None where it sets no bound."""
+    judge_limit: int | None = None
+    run_dir: Path | None = None
+    """None on another machine: results then travel with the reports alone."""
+    results_name: str = "results.jsonl"
+    resuming: bool = False
+    parent_pid: int | None = None
+    """The controller; a worker that has lost it starts nothing new."""
+
+
+def window(concurrency: int, config: pytest.Config) -> int:
+    """Return how many questions may be started before pytest reaches them.
+
+    No further than what is in flight where a failure ends the session, not at all under a debugger.
+    """
+    option = config.option
+    if option.usepdb or getattr(option, "trace", False):
+        return 0
+    if option.maxfail or getattr(option, "stepwise", False):
+        return concurrency
+    return max(LEAST_LOOK_AHEAD, LOOK_AHEAD * concurrency)
+
+
+class Runner:
+    """Registered in each process that answers."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        plan: Plan,
+        seat: Callable[[], Seat],
+        embedded: Embedded,
+        upcoming: Callable[[pytest.Session], Upcoming] | None = None,
+    ) -> None:
+        self._config = config
+        self._plan = plan
+        self._seat = seat
+        self._embedded = embedded
+        self._upcoming = upcoming or _rest_of_session
+        self._ahead: Upcoming | None = None
+        self._engine: Engine | None = None
+        self._log: RunLog | None = None
+        self._window = 0
+        self._offered: set[str] = set()
+        self._reached = 0
+        self._dead_size = 0
+        self._run_dir: Path | None = None
+        self.notice: str | None = None
+
+    # --- collection ------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        if isinstance(collector, pytest.Session) and report.outcome == "passed":
+            report.result.append(QuestionCollector.make(collector, self._plan, self.answer))
+        return report
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Select no question under --lf and --ff where none has failed: they never pay for everything again."""
+        if not (config.getoption("lf", False) or config.getoption("failedfirst", False)):
+            return
+        cache = getattr(config, "cache", None)
+        failed = cache.get("cache/lastfailed", {}) if cache else {}
+        mine = [item for item in items if isinstance(item, QuestionItem)]
+        if mine and not any(item.nodeid in failed for item in mine):
+            items[:] = [item for item in items if not isinstance(item, QuestionItem)]
+            config.hook.pytest_deselected(items=mine)
+            self.notice = f"{self._plan.name}: no question has failed last time, so none is asked"
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        return [self.notice] if self.notice else []
+
+    # --- running ---------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Start the embedded server, where the run needs one, before any item waits for it."""
+        option = self._config.option
+        if option.collectonly or option.setuponly or option.setupplan:
+            return
+        if any(isinstance(item, QuestionItem) for item in session.items):
+            self._embedded.start()
+
+    def answer(self, item: QuestionItem) -> QuestionResult:
+        """Return the result of `item`, asked now or asked already; keep the look-ahead filled."""
+        if item.result is not None:  # a rerun of the item: nothing is paid twice
+            return item.result
+        engine = self._engine or self._open(item.session)
+        self._reached += 1
+        self._top_up(engine, item)
+        try:
+            return engine.result(item.ask)
+        except RunStopped as stop:
+            pytest.skip(f"not asked: {stop}")
+        finally:
+            self._pass_on_stop(engine, item.session)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
+            item.mark_report(report)
+            # One ASCII text crosses the process: half a surrogate pair or an odd type would end an xdist worker.
+            report.simpleqa = json.dumps(item.result.to_json())  # type: ignore[attr-defined]  # extra attributes travel
+        return report
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_json_runtest_metadata(self, item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
+        if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
+            return {"simpleqa": {"verdict": item.result.verdict, "status": item.result.status}}
+        return None
+
+    def pytest_sessionfinish(self) -> None:
+        self.close()
+
+    def pytest_unconfigure(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop asking and give everything back; a second time does nothing."""
+        if self._engine is not None:
+            self._engine.close()
+        if self._log is not None:
+            self._log.close()
+        self._embedded.stop()
+
+    # --- look-ahead ------------------------------------------------------------------------
+
+    def _open(self, session: pytest.Session) -> Engine:
+        """Open the engine at the first question that is reached: nothing is built while collecting."""
+        seat, options = self._seat(), self._plan.options
+        around = surroundings_of(self._config, self._plan, self._embedded)
+        assert options.answer_llm is not None
+        assert options.judge_llm is not None
+        answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
+        judge = resolve_judge(
+            options.judge_llm, options.judge_params, options.grade_prompt, around, paper=options.paper
+        )
+        self._run_dir = seat.run_dir
+        known: dict[Key, Row] = {}
+        if seat.run_dir is not None:
+            if seat.resuming:
+                known, _ = read_rows(results_files(seat.run_dir))
+            self._log = RunLog(seat.run_dir / seat.results_name)
+        self._engine = Engine(
+            answerer,
+            judge,
+            concurrency=seat.concurrency,
+            timeout=options.timeout,
+            answer_limit=seat.answer_limit,
+            judge_limit=seat.judge_limit,
+            log=self._log,
+            known=known,
+            watch=_watch(seat),
+            names=(options.answer_llm, options.judge_llm),
+        )
+        self._window = window(seat.concurrency, self._config)
+        self._ahead = self._upcoming(session)
+        return self._engine
+
+    def _top_up(self, engine: Engine, item: QuestionItem) -> None:
+        """Offer `item` itself where that has not happened, and what comes behind it as far as the window goes."""
+        batch = []
+        if item.name not in self._offered:
+            self._offered.add(item.name)
+            batch.append(item.ask)
+        room = self._window - (len(self._offered) - self._reached)
+        if room > self._window // 8 or batch:  # in batches: a look at an xdist queue costs its length
+            batch += [each.ask for each in self._next(room)]
+        if batch:
+            self._recall_dead(engine)
+            engine.offer(batch)
+
+    def _next(self, count: int) -> Iterator[QuestionItem]:
+        assert self._ahead is not None
+        while count > 0 and (item := self._ahead()) is not None:
+            if item.name not in self._offered and not _may_be_skipped(item):
+                self._offered.add(item.name)
+                count -= 1
+                yield item
+
+    def _recall_dead(self, engine: Engine) -> None:
+        """Learn what a worker that has died had written: its answers are not asked for again."""
+        if self._run_dir is None:
+            return
+        path = self._run_dir / DEAD_FILE
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return
+        if size != self._dead_size:
+            self._dead_size = size
+            names = path.read_text(encoding="utf-8").split()
+            rows, _ = read_rows(self._run_dir / name for name in names)
+            engine.known.update(rows)
+
+    def _pass_on_stop(self, engine: Engine, session: pytest.Session) -> None:
+        if engine.stopped and not (session.shouldfail or session.shouldstop):
+            if engine.was_told:
+                session.shouldstop = engine.stopped
+            else:
+                session.shouldfail = engine.stopped
+
+
+def _rest_of_session(session: pytest.Session) -> Upcoming:
+    """Give the questions in the order in which pytest runs them."""
+    questions = (item for item in session.items if isinstance(item, QuestionItem))
+    return lambda: next(questions, None)
+
+
+def _may_be_skipped(item: QuestionItem) -> bool:
+    """Tell whether a conftest has put a skip mark on the item: then it is asked only when it is reached."""
+    return len(item.own_markers) > 1 and any(mark.name in ("skip", "skipif") for mark in item.own_markers)
+
+
+def _watch(seat: Seat) -> Callable[[], str | None] | None:
+    """Return what tells a worker to stop: the controller's word, or its death."""
+    if seat.parent_pid is None:
+        return None
+    path = seat.run_dir / STOP_FILE if seat.run_dir is not None else None
+
+    def look() -> str | None:
+        if os.getppid() != seat.parent_pid:
+            return "the controller has died"
+        try:
+            return path.read_text(encoding="utf-8") or "told to stop" if path is not None else None
+        except OSError:
+            return None
+
+    return look

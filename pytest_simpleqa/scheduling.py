@@ -1,0 +1,96 @@
+"""The scheduler that deals questions: every worker's queue stays deeper than its look-ahead to the very end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from xdist.scheduler import LoadScheduling
+
+if TYPE_CHECKING:
+    from .wire import Controller
+
+
+class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships no py.typed
+    """Deals ordinary tests as `--dist load` does, then the questions, evenly and in order."""
+
+    collection: list[str] | None
+    pending: list[int]
+    node2pending: dict[Any, list[int]]
+    nodes: list[Any]
+    maxschedchunk: int | None
+
+    def __init__(self, config: pytest.Config, log: Any, controller: Controller, prefix: str) -> None:
+        super().__init__(config, log)
+        self._controller = controller
+        self._prefix = prefix
+        self._questions: deque[int] = deque()
+        """Indices of questions not dealt yet."""
+
+    @property
+    def tests_finished(self) -> bool:
+        return not self._questions and bool(super().tests_finished)
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._questions) or bool(super().has_pending)
+
+    def schedule(self) -> None:
+        """Deal for the first time, or to a worker that has joined since."""
+        if self.collection is None:
+            if not self._check_nodes_have_same_collection():
+                return
+            self.collection = next(iter(self.node2collection.values()))
+            self._sort(range(len(self.collection)))
+            self.maxschedchunk = self.maxschedchunk or max(1, len(self.collection))
+            first = max(2, len(self.pending) // len(self.nodes) // 4)
+            for node in self.nodes:
+                self._send_tests(node, min(first, max(2, self.maxschedchunk)))
+        for node in self.nodes:
+            self.check_schedule(node)
+
+    def check_schedule(self, node: Any, duration: float = 0) -> None:
+        """Refill the queue of `node`; shut it down where nothing is left for it."""
+        if node.shutting_down:
+            return
+        if self.pending:
+            super().check_schedule(node, duration)
+        if not self.pending:
+            if self._questions and self._controller.takes_questions(node):
+                self._deal(node)
+            else:
+                node.shutdown()
+
+    def remove_node(self, node: Any) -> str | None:
+        """Take back what a dead worker was queued; return the item that it was running."""
+        left = self.node2pending.pop(node)
+        if not left:
+            return None
+        assert self.collection is not None
+        crashed = self.collection[left.pop(0)]
+        self._sort(left)
+        for other in self.node2pending:
+            self.check_schedule(other)
+        return crashed
+
+    def _deal(self, node: Any) -> None:
+        queued, depth = len(self.node2pending[node]), self._controller.depth(node)
+        if queued >= depth:
+            return
+        fair = -(-len(self._questions) // self._controller.active)
+        count = min(depth + depth // 4 - queued, max(fair, 2 - queued), len(self._questions))
+        indices = [self._questions.popleft() for _ in range(count)]
+        self.node2pending[node].extend(indices)
+        node.send_runtest_some(indices)
+        if not self._questions:
+            for each in self.nodes:  # the last one of each queue waits to learn that nothing follows
+                if not each.shutting_down:
+                    each.shutdown()
+
+    def _sort(self, indices: Any) -> None:
+        """Put indices back in front: questions here, ordinary tests where `--dist load` finds them."""
+        assert self.collection is not None
+        mine = [index for index in indices if self.collection[index].startswith(self._prefix)]
+        self._questions.extendleft(reversed(mine))
+        self.pending[:0] = [index for index in indices if not self.collection[index].startswith(self._prefix)]

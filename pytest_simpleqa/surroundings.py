@@ -1,0 +1,105 @@
+"""What specs need from this process: the environment, the conftest's hooks, the embedded server."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pluggy
+import pytest
+
+from .errors import SpecError
+from .models.importing import error_line
+from .models.local import LOCAL_SLOTS, LocalServer
+from .models.protocol import Model
+from .models.spec import LocalAddress, Surroundings
+from .models.threads import DaemonThreads
+from .plan import Plan
+
+_HOOK_THREADS = 32
+
+
+class Embedded:
+    """The embedded servers of this run: started here once, or running in the controller already."""
+
+    def __init__(self, running: Mapping[str, LocalAddress] | None = None) -> None:
+        self.paths: tuple[Path, ...] = ()
+        """The model files that the specs of this run name."""
+        self.addresses = dict(running or {})
+        self._servers: list[LocalServer] = []
+        self._lock = threading.Lock()
+
+    def address(self, path: Path) -> LocalAddress:
+        """Return where the server for the model file `path` listens; start it where there is none."""
+        with self._lock:
+            if str(path) not in self.addresses:
+                server = LocalServer(path)
+                self._servers.append(server)
+                self.addresses[str(path)] = LocalAddress(server.base_url, server.model_name)
+            return self.addresses[str(path)]
+
+    def start(self) -> None:
+        """Start a server for each model file of this run. Raises pytest.UsageError where one will not start."""
+        try:
+            for path in self.paths:
+                self.address(path)
+        except SpecError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def stop(self) -> None:
+        """Stop what was started here."""
+        for server in self._servers:
+            server.stop()
+        self._servers.clear()
+
+
+def surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Surroundings:
+    """Return what the specs of `plan` may need from this process."""
+    hook = config.hook
+    return Surroundings(
+        environment=plan.options.environment,
+        base=plan.options.invocation_dir,
+        questions=plan.rows.questions,
+        local_address=embedded.address,
+        local_slots=LOCAL_SLOTS,
+        model_hook=_model_hook(config),
+        answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",)),
+        judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted")),
+    )
+
+
+def _model_hook(config: pytest.Config) -> Callable[[str], Model | None]:
+    def ask(spec: str) -> Model | None:
+        try:
+            model: Model | None = config.hook.pytest_simpleqa_model(spec=spec, config=config)
+        except SpecError:
+            raise
+        except Exception as error:  # the user's code: told in one line, as any bad spec
+            raise SpecError(f"{spec}: the hook pytest_simpleqa_model failed: {error_line(error)}") from error
+        return model
+
+    return ask
+
+
+def _caller(
+    hook: pluggy.HookCaller, config: pytest.Config, names: tuple[str, ...]
+) -> Callable[..., Awaitable[Any]] | None:
+    """Return `hook` as one awaitable call: async functions on the loop, plain ones in threads of their own."""
+    implementations = hook.get_hookimpls()
+    if not implementations:
+        return None
+    on_loop = all(inspect.iscoroutinefunction(each.function) for each in implementations)
+    threads = DaemonThreads(_HOOK_THREADS)
+
+    async def call(*values: Any) -> Any:
+        arguments = dict(zip(names, values, strict=True))
+        if on_loop:
+            said = hook(**arguments, config=config)
+        else:
+            said = await threads.run(lambda: hook(**arguments, config=config))
+        return await said if inspect.isawaitable(said) else said
+
+    return call

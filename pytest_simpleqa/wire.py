@@ -1,0 +1,232 @@
+"""Everything that knows pytest-xdist: what a worker is told, what it is queued, and who gets which question."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .items import QuestionItem
+from .models.spec import LocalAddress
+from .plan import Plan
+from .runner import DEAD_FILE, STOP_FILE, Seat, Upcoming, window
+from .surroundings import Embedded
+
+_INPUT = "simpleqa"
+_SCHEDULED = ("load", "worksteal")
+"""Ways of distribution for which questions are dealt by our own scheduler."""
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Tell whether this process is an xdist worker."""
+    return hasattr(config, "workerinput")
+
+
+def distributes(config: pytest.Config) -> bool:
+    """Tell whether this process is an xdist controller, which runs no test itself."""
+    option = config.option
+    return getattr(option, "dist", "no") != "no" and bool(getattr(option, "tx", None)) and not option.collectonly
+
+
+# --- in a worker ---------------------------------------------------------------------------
+
+
+class Worker:
+    """What the controller told this worker, and a look at what it is queued."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._told: Mapping[str, Any] = config.workerinput[_INPUT]  # type: ignore[attr-defined]  # xdist's
+        self._nextitem: pytest.Item | None = None
+
+    @property
+    def dataset_path(self) -> Path | None:
+        """Where the controller has fetched the dataset to; None on another machine."""
+        return Path(self._told["dataset"]) if self._told["dataset"] else None
+
+    @property
+    def addresses(self) -> dict[str, LocalAddress]:
+        """The embedded servers that the controller has started."""
+        return {path: LocalAddress(*address) for path, address in self._told["local"].items()}
+
+    def seat(self) -> Seat:
+        """Return this worker's part of the run."""
+        told, here = self._told, self._told["run_dir"]
+        return Seat(
+            concurrency=told["concurrency"],
+            answer_limit=told["answer_limit"],
+            judge_limit=told["judge_limit"],
+            run_dir=Path(here) if here else None,
+            results_name=told["results_name"],
+            resuming=told["resuming"],
+            parent_pid=os.getppid() if here else None,
+        )
+
+    def upcoming(self, session: pytest.Session) -> Upcoming:
+        """Return the look at what the controller has sent to this worker and pytest has not reached."""
+        for plugin in self._config.pluginmanager.get_plugins():
+            if hasattr(plugin, "torun") and hasattr(plugin, "nextitem_index"):
+                return _Queue(plugin, session.items)
+        # An xdist that hides its queue: the next item is all we know.
+        return lambda: self._nextitem if isinstance(self._nextitem, QuestionItem) else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, nextitem: pytest.Item | None) -> None:
+        self._nextitem = nextitem
+
+
+class _Queue:
+    """xdist's queue of this worker, seen through `TestQueue.lock()`: drop when it has a public look."""
+
+    def __init__(self, interactor: Any, items: Sequence[pytest.Item]) -> None:
+        self._interactor = interactor
+        self._items = items
+        self._given: set[int] = set()
+        self._fresh: deque[int] = deque()
+
+    def __call__(self) -> QuestionItem | None:
+        if not self._fresh:
+            self._look()
+        while self._fresh:
+            item = self._items[self._fresh.popleft()]
+            if isinstance(item, QuestionItem):
+                return item
+        return None
+
+    def _look(self) -> None:
+        with self._interactor.torun.lock() as queue:
+            indices = [self._interactor.nextitem_index, *queue]
+        fresh = [index for index in indices if isinstance(index, int) and index not in self._given]
+        self._given.update(fresh)
+        self._fresh.extend(fresh)
+
+
+# --- in the controller ---------------------------------------------------------------------
+
+
+class Controller:
+    """Registered where xdist distributes: seats the workers, deals the questions, spreads a stop."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        plan: Plan,
+        *,
+        run_dir: Callable[[], Path],
+        limits: tuple[int | None, int | None],
+        embedded: Embedded,
+        on_selected: Callable[[Sequence[str]], None],
+        resuming: bool = False,
+    ) -> None:
+        self._config = config
+        self._plan = plan
+        self._run_dir = run_dir
+        self._limits = limits
+        self._embedded = embedded
+        self._on_selected = on_selected
+        self._resuming = resuming
+        self._shares: list[int] | None = None
+        self._share_of: dict[str, int] = {}
+        self._failed = 0
+        self._collected = False
+
+    @property
+    def active(self) -> int:
+        """How many workers get questions: no more than pairs may be in flight."""
+        bounds = [self._plan.options.concurrency, *(limit for limit in self._limits if limit)]
+        return max(1, min(len(self._config.option.tx), *bounds))
+
+    def shares_questions(self) -> bool:
+        """Tell whether questions go to all workers; else one worker gets the whole dataset."""
+        return self._config.option.dist in _SCHEDULED or self._config.option.dist == "loadgroup"
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Seat a worker; one that replaces a dead one takes over its share."""
+        self._embedded.start()
+        if self._shares is None:
+            self._shares = list(range(len(self._config.option.tx)))
+        number = self._shares.pop(0) if self._shares else 0
+        self._share_of[node.gateway.id] = number
+        is_here = bool(node.gateway.spec.popen)
+        answer_limit, judge_limit = self._limits
+        node.workerinput[_INPUT] = {
+            "dataset": str(self._plan.path) if is_here else "",
+            "run_dir": str(self._run_dir()) if is_here else "",
+            "results_name": f"results-{node.gateway.id}.jsonl",
+            "resuming": self._resuming,
+            "concurrency": self._share(self._plan.options.concurrency, number),
+            "answer_limit": answer_limit and max(1, self._share(answer_limit, number)),
+            "judge_limit": judge_limit and max(1, self._share(judge_limit, number)),
+            "local": {path: list(address) for path, address in self._embedded.addresses.items()},
+        }
+
+    def _share(self, whole: int, number: int) -> int:
+        if not self.shares_questions():
+            return whole
+        active = self.active
+        if number >= active:
+            return 0
+        return whole // active + (1 if number < whole % active else 0)
+
+    def takes_questions(self, node: Any) -> bool:
+        """Tell whether a worker has a share of what may be in flight."""
+        return not self.shares_questions() or self._share_of.get(node.gateway.id, 0) < self.active
+
+    def depth(self, node: Any) -> int:
+        """Return how deep a worker's queue is to be: more than it may start ahead."""
+        share = self._share(self._plan.options.concurrency, self._share_of.get(node.gateway.id, 0))
+        return window(share, self._config) + 2
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        if not self._collected:
+            self._collected = True
+            prefix = self._plan.node_id("")
+            self._on_selected([node_id for node_id in ids if node_id.startswith(prefix)])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        if config.getvalue("dist") not in _SCHEDULED:
+            return None
+        from .scheduling import QuestionScheduling
+
+        return QuestionScheduling(config, log, self, self._plan.node_id(""))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        number = self._share_of.get(node.gateway.id)
+        if error is not None:
+            if number is not None and self._shares is not None:
+                self._shares.insert(0, number)
+            if node.gateway.spec.popen:
+                with (self._run_dir() / DEAD_FILE).open("a", encoding="utf-8") as file:
+                    file.write(f"results-{node.gateway.id}.jsonl\n")
+        else:
+            output = getattr(node, "workeroutput", None) or {}
+            if reason := output.get("shouldfail") or output.get("shouldstop"):
+                self.stop_workers(str(reason))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Stop all workers at the failure that ends the session: xdist lets each empty its queue."""
+        most = self._config.option.maxfail
+        if most and report.failed and not hasattr(report, "wasxfail"):
+            self._failed += 1
+            if self._failed >= most:
+                self.stop_workers(f"stopping after {self._failed} failures")
+
+    def pytest_keyboard_interrupt(self) -> None:
+        self.stop_workers("interrupted")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        self._embedded.stop()
+
+    def stop_workers(self, reason: str) -> None:
+        """Tell every worker on this machine to start nothing new."""
+        path = self._run_dir() / STOP_FILE
+        if not path.exists():
+            path.write_text(reason, encoding="utf-8")
