@@ -38,7 +38,7 @@ class Answer:
     delay: float = 0.0
     """Seconds before the reply, on top of the server's latency."""
     fault: str | None = None
-    """`reset`, `close` (no reply), `truncated` (half of the body, then closed), `hang` (for ever), `drip`."""
+    """`reset`, `close` (no reply), `truncated` (half of the body), `hang` (for ever), `drip`, `garbage` (no HTTP)."""
     drip_s: float = 0.05
     """Seconds between two bytes of a `drip`."""
 
@@ -297,6 +297,10 @@ async def _send(answer: Answer, writer: asyncio.StreamWriter) -> bool:
         sock = writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     if answer.fault in ("reset", "close"):
+        return False
+    if answer.fault == "garbage":
+        writer.write(b"SSH-2.0-Fake\r\n\r\n")
+        await writer.drain()
         return False
     body = answer.body if isinstance(answer.body, bytes) else _encoded(answer.body)
     head = _head(answer, len(body))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import socket
@@ -189,6 +190,8 @@ def test_a_parameter_cannot_replace_what_is_not_its_own(name: str) -> None:
         (Answer(completion("A"), fault="reset"), "connection"),
         (Answer(completion("A"), fault="close"), "connection"),
         (Answer(completion("A"), fault="truncated"), "connection"),
+        (Answer(fault="garbage"), "connection"),
+        (Answer(b"no gzip", headers={"Content-Encoding": "gzip"}), "connection"),
     ],
 )  # fmt: skip
 def test_every_failure_has_its_kind(server: FakeServer, answer: Any, kind: str) -> None:
@@ -276,6 +279,18 @@ def test_bytes_that_are_no_utf8_do_not_cost_the_answer(server: FakeServer) -> No
     assert ask(server).text == "caf�"
 
 
+def test_a_compressed_reply_is_read(server: FakeServer) -> None:
+    """Some gateways compress without being asked to; the cap counts what comes out."""
+    body = gzip.compress(json.dumps(completion("Paris")).encode())
+    server.script(lambda _, nth: Answer(body, headers={"Content-Encoding": "gzip"}))
+    assert ask(server).text == "Paris"
+
+
+def test_a_page_in_place_of_json_is_named(server: FakeServer) -> None:
+    """A base URL that leads to a website is recognised by the message."""
+    assert failure(server, Answer("<html><head><title>Welcome\x1b[31m</title>")).message.endswith("JSON: Welcome [31m")
+
+
 REFUSALS = {
     "temperature": error(
         400,
@@ -294,6 +309,7 @@ REFUSALS = {
     "top_p": error(400, "Unknown argument: top_p"),
     "seed": Answer({"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}, 422),
     "stop": error(400, "bad", param="stop"),
+    "logprobs": error(400, "`logprobs` and `n` cannot both be specified for this model"),
 }
 
 

@@ -119,7 +119,7 @@ def read_error(status: int, body: str, where: str, retry_after: float | None = N
     try:
         said = complaint_of(json.loads(body))
     except (ValueError, RecursionError):
-        said = Complaint(_text_of_page(body))
+        said = Complaint(text_of_page(body))
     return as_model_error(said, status, f"HTTP {status} from {where}", retry_after)
 
 
@@ -160,10 +160,21 @@ def complaint_of(data: Any) -> Complaint:
 
 
 def one_line(text: str) -> str:
-    """Return `text` on one line, blanks collapsed, at most 300 characters."""
+    """Return `text` on one line, blanks and control characters collapsed, at most 300 characters."""
     # Cut before the collapse too: an error page may be megabytes long.
-    line = " ".join(text[: 20 * MAX_MESSAGE_CHARS].split())
+    start = text[: 20 * MAX_MESSAGE_CHARS]
+    line = " ".join("".join(char if char.isprintable() else " " for char in start).split())
     return line if len(line) <= MAX_MESSAGE_CHARS else line[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,500})", re.IGNORECASE)
+
+
+def text_of_page(body: str) -> str:
+    """Return what a body that is no JSON says: an error page's title, else its beginning."""
+    body = body[:100_000]
+    title = _TITLE.search(body)
+    return title[1] if title else body
 
 
 def _kind_of(status: int, said: Complaint) -> str:
@@ -222,13 +233,3 @@ def _status_in(data: Mapping[str, Any]) -> int | None:
         if len(text) == 3 and text.isascii() and text.isdigit() and text >= "400":
             return int(text)
     return None
-
-
-_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,500})", re.IGNORECASE)
-
-
-def _text_of_page(body: str) -> str:
-    """Return what a body that is no JSON says: an error page's title, else its beginning."""
-    body = body[:100_000]
-    title = _TITLE.search(body)
-    return title[1] if title else body

@@ -14,7 +14,7 @@ from ..errors import ModelError
 from ..records import Prompt, Reply
 from ..retry import parse_retry_after
 from .connection import Connection
-from .faults import one_line, read_error
+from .faults import one_line, read_error, text_of_page
 from .parameters import Parameters
 from .reply import plain_text, read_completion
 from .settings import check_params
@@ -244,7 +244,8 @@ def _parsed(text: str, status: int, host: str) -> Any:
     try:
         return json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        raise ModelError("unreadable", f"HTTP {status} from {host}: the reply is no whole JSON") from None
+        start = one_line(text_of_page(text[:2000]))[:120]
+        raise ModelError("unreadable", f"HTTP {status} from {host}: the reply is no whole JSON: {start}") from None
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool]:

@@ -16,8 +16,8 @@ _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "
 
 _UNSUPPORTED = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|available|recogni[sz]ed|compatible)|unrecogni[sz]ed"
-    r"|unknown|unexpected|deprecated|does ?n[o']t support|incompatible|cannot be (?:used|set|specified)"
-    r"|extra (?:inputs?|fields?)|only the default",
+    r"|unknown|unexpected|deprecated|does ?n[o']t support|incompatible|cannot (?:both )?be (?:used|set|specified)"
+    r"|extra (?:inputs?|fields?)|only the default|may only be|only \S+ is (?:allowed|supported)",
     re.IGNORECASE,
 )
 _OUT_OF_RANGE = re.compile(
