@@ -16,9 +16,9 @@ _IS_NOT = r"(?:neni|nejsou|nie j[es]\w*|nebyl\w*|nebyva\w*)"
 _PHRASES = {
     "English": (
         rf"\b(?:do|did|does)(?: not|n't) {_FEW}(?:know|have|recall|find|possess)\b|\bdont know\b",
-        rf"\b(?:can't|can ?not|could not|couldn't) {_FEW}(?:find|verify|determine|provide|answer|confirm|access|recall)\b",
-        rf"\b(?:can't|can ?not|could not|couldn't) {_FEW}(?:identify|locate|say|tell|establish|assist|help|browse)\b",
-        r"\b(?:unable to|not able to) (?:find|verify|determine|provide|answer|confirm|access|identify|locate|say|recall)\b",
+        rf"\b(?:can't|can ?not|could not|couldn't) {_FEW}(?:find|verify|determine|provide|answer|confirm|recall)\b",
+        rf"\b(?:can't|can ?not|could not|couldn't) {_FEW}(?:access|identify|say|tell|establish|assist|help|browse)\b",
+        r"\b(?:unable to|not able to) (?:find|verify|determine|provide|answer|confirm|access|identify|say)\b",
         rf"\b(?:is|are|was|were)(?: not|n't) {_FEW}(?:available|known|documented|specified|disclosed|recorded|clear)\b",
         rf"\b(?:is|are|was|were)(?: not|n't) {_FEW}(?:provided|sure|certain|aware|familiar|mentioned|public|found)\b",
         r"\b(?:i'm|i am|we are|we're) (?:not |un)(?:\w+ )?(?:sure|certain|aware|familiar|able)\b|\bnot sure\b",

@@ -11,7 +11,7 @@ from ..records import Verdict
 from .dates import Date, dates, month_of
 from .numbers import Number, numbers, numeral
 from .refusals import is_refusal
-from .words import codes, fold, is_long_name, same_word, squeeze, without_codes, word_weights, words
+from .words import codes, fold, is_long_name, same_word, without_codes, word_weights, words
 
 _CAP = 6000
 """Characters of an answer that are read, its beginning and its end: a short answer stands in one of them."""
@@ -107,10 +107,9 @@ def _agrees(gold: str, answer: _Text, asked: _Text) -> bool:
     target = _Text.of(gold)
     if target.folded and target.folded == answer.folded:
         return True
-    if wanted := codes(target.folded):
+    if required := codes(target.folded):
         rest = without_codes(target.folded)
-        said = squeeze(answer.folded)
-        return all(code in said for code in wanted) and (not words(rest) or _names_words(rest, answer, asked))
+        return required <= codes(answer.folded) and (not words(rest) or _names_words(rest, answer, asked))
     if date := _whole_date(target):
         return _names_date(date, answer, asked)
     if wanted := _whole_number(target):
@@ -192,6 +191,8 @@ def _names_words(gold: str, answer: _Text, asked: _Text) -> bool:
     if not all(any(number.rounds_to(wanted) for number in answer.numbers) for wanted in target.numbers):
         return False
     weights = [(word, weight) for word, weight in word_weights(gold) if weight]
+    if not weights:  # numbers only, or nothing but little words (`The The`)
+        return bool(target.words) and f" {' '.join(target.words)} " in f" {' '.join(answer.words)} "
     new = [entry for entry in weights if not asked.says(entry[0])] or weights
     total = sum(weight for _, weight in new)
     if total and sum(weight for word, weight in new if answer.says(word)) >= _ENOUGH * total:

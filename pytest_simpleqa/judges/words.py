@@ -36,7 +36,7 @@ _LITTLE = frozenset(_LITTLE_WORDS.split())
 _KINDS = frozenset(_KIND_WORDS.split())
 
 # A letter before a digit, or a version of three parts and more.
-_CODE = re.compile(r"(?<![^\W_])(?:\w*[^\W\d_]-?\d\w*|\d+(?:\.\d+){2,}\w*)")
+_CODE = re.compile(r"(?<![^\W_])(?:\w*[^\W\d_]-?\d\w*(?:-\d\w*)*|\d+(?:\.\d+){2,}\w*)")
 
 
 class _Folds(dict[int, str]):
@@ -79,14 +79,9 @@ def same_word(one: str, other: str) -> bool:
     return Levenshtein.distance(one, other, score_cutoff=2) <= (1 if short < 6 else 2)
 
 
-def squeeze(folded: str) -> str:
-    """Return folded text without blanks and hyphens, in which codes are looked up."""
-    return re.sub(r"[\s–-]+", "", folded)
-
-
-def codes(folded: str) -> list[str]:
-    """Return what must be repeated to the letter: `SH-207`, `21w11a`, version `1.11.1`."""
-    return [squeeze(match[0]) for match in _CODE.finditer(folded)]
+def codes(folded: str) -> set[str]:
+    """Return what must be repeated to the letter, hyphens left out: `SH-207`, `21w11a`, version `1.11.1`."""
+    return {match[0].replace("-", "") for match in _CODE.finditer(folded)}
 
 
 def without_codes(folded: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import sys
 import time
@@ -85,20 +86,19 @@ def read_runs(path: Path) -> Iterator[tuple[str, list[Row]]]:
                 ],
             )
         return
-    opened = (
-        gzip.open(path, "rt", encoding="utf-8", newline="")
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8", newline="")
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    if not {"problem", "target", "predicted_answer", "grade"} <= set(rows.fieldnames or ()):
+        raise SystemExit(f"{path.name}: wanted the columns problem, target, predicted_answer, grade")
+    yield (
+        path.name,
+        [
+            Row(row["problem"], row["target"], row["predicted_answer"], _GRADES[row["grade"]])
+            for row in rows
+            if row["grade"] in _GRADES
+        ],
     )
-    with opened as file:
-        yield (
-            path.name,
-            [
-                Row(row["problem"], row["target"], row["predicted_answer"], _GRADES[row["grade"]])
-                for row in csv.DictReader(file)
-                if row["grade"] in _GRADES
-            ],
-        )
 
 
 def compare(rows: Iterable[Row]) -> Agreement:
