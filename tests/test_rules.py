@@ -244,7 +244,7 @@ def test_agreement_with_a_model_judge(
 
 
 def test_agreement_on_english_answers_with_sources(shared_data: Path) -> None:
-    """On long English answers, never looked at while the rules were made, nine in ten verdicts agree."""
+    """On long English answers with sources nine in ten verdicts agree."""
     runs = sorted((shared_data / "runs").glob("simpleqa_*_n30.json"))
     rows = [row for path in runs for _, rows in read_runs(path) for row in rows]
     result = compare(rows)
