@@ -217,6 +217,14 @@ def test_a_key_in_an_error_is_masked(server: FakeServer, make: Callable[[str], A
     assert "***" in failure(server, make(KEY)).message
 
 
+@pytest.mark.parametrize("status", [200, 500])
+def test_no_half_of_a_key_is_left(server: FakeServer, status: int) -> None:
+    """A message is cut to its length after the key is masked, not in the middle of it."""
+    for blanks in range(270, 300, 5):
+        said = failure(server, Answer({"error": {"message": "x" * blanks + KEY + "y" * 400}}, status))
+        assert KEY[:8] not in said.message
+
+
 def test_a_key_in_an_answer_is_masked(server: FakeServer) -> None:
     """An echo of our own header is no way out for the key."""
     server.script(lambda body, nth: completion(f"<think>{KEY}</think>it is {KEY}", model=KEY))

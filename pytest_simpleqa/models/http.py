@@ -121,7 +121,7 @@ class HttpModel:
             status, text = await self._post(body)
             return read_completion(_parsed(text, status, self.host), f"HTTP {status} from {self.host}")
         except ModelError as error:
-            # Every message leaves through here, so that none can carry the key.
+            # Again, for a key that JSON had escaped; every message leaves through here.
             error.message = plain_text(self._secret.redact(error.message))
             error.args = (error.message,)
             raise
@@ -142,7 +142,7 @@ class HttpModel:
             raise self._connection_error(error) from None
         if not whole:
             raise ModelError("truncated", f"HTTP {status} from {self.host}: the reply passes {MAX_BODY_BYTES} bytes")
-        return status, data.decode("utf-8", "replace")
+        return status, self._as_text(data)
 
     def _error(self, status: int, data: bytes, headers: Mapping[str, str]) -> ModelError:
         if 300 <= status < 400:
@@ -152,14 +152,18 @@ class HttpModel:
             message = one_line(f"HTTP {status} from {self.host}: it redirects {to}; set the base URL to the final one")
             return ModelError("not_found", message, status=status)
         retry_after = parse_retry_after(headers, time.time(), status)
-        return read_error(status, data.decode("utf-8", "replace"), self.host, retry_after)
+        return read_error(status, self._as_text(data), self.host, retry_after)
+
+    def _as_text(self, data: bytes) -> str:
+        # Masked before anything is cut short: half a key would not be found again.
+        return self._secret.redact(data.decode("utf-8", "replace"))
 
     def _connection_error(self, error: Exception) -> ModelError:
         import aiohttp
 
         if isinstance(error, aiohttp.ClientHttpProxyError):
             return read_error(error.status, error.message, f"the proxy before {self.host}")
-        said = one_line(str(error))
+        said = one_line(self._secret.redact(str(error)))
         name = type(error).__name__
         return ModelError("connection", f"no reply from {self.host}: {name}" + (f": {said}" if said else ""))
 
