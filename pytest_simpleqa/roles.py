@@ -13,13 +13,14 @@ from . import wire
 from .errors import OptionError, SimpleQAError
 from .judges.protocol import Judge
 from .judges.spec import resolve_judge
+from .models.embedded import Embedded
 from .models.protocol import Answerer
 from .models.spec import LocalModel, PromptAnswerer, resolve_answerer
 from .options import Options
 from .plan import Plan
 from .reporter import Reporter
 from .runner import Runner, Seat
-from .surroundings import Embedded, surroundings_of
+from .surroundings import surroundings_of
 
 
 def register(config: pytest.Config) -> None:

@@ -15,11 +15,12 @@ from .engine import Engine
 from .errors import RunStopped
 from .items import QuestionCollector, QuestionItem
 from .judges.spec import resolve_judge
+from .models.embedded import Embedded
 from .models.spec import resolve_answerer
 from .plan import Plan
 from .records import QuestionResult
 from .runlog import Key, Row, RunLog, read_rows, results_files
-from .surroundings import Embedded, surroundings_of
+from .surroundings import start_servers, surroundings_of
 
 LOOK_AHEAD = 8
 """Questions started and not yet reached, as a multiple of the pairs in flight: a slow answer must not hold the line."""
@@ -125,7 +126,7 @@ class Runner:
         if option.collectonly or option.setuponly or option.setupplan:
             return
         if any(isinstance(item, QuestionItem) for item in session.items):
-            self._embedded.start()
+            start_servers(self._embedded)
 
     def answer(self, item: QuestionItem) -> QuestionResult:
         """Return the result of `item`, asked now or asked already; keep the look-ahead filled."""

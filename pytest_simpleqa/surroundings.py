@@ -3,57 +3,30 @@
 from __future__ import annotations
 
 import inspect
-import threading
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pluggy
 import pytest
 
 from .errors import SpecError
+from .models.embedded import Embedded
 from .models.importing import error_line
-from .models.local import LOCAL_SLOTS, LocalServer
+from .models.local import LOCAL_SLOTS
 from .models.protocol import Model
-from .models.spec import LocalAddress, Surroundings
+from .models.spec import Surroundings
 from .models.threads import DaemonThreads
 from .plan import Plan
 
 _HOOK_THREADS = 32
 
 
-class Embedded:
-    """The embedded servers of this run: started here once, or running in the controller already."""
-
-    def __init__(self, running: Mapping[str, LocalAddress] | None = None) -> None:
-        self.paths: tuple[Path, ...] = ()
-        """The model files that the specs of this run name."""
-        self.addresses = dict(running or {})
-        self._servers: list[LocalServer] = []
-        self._lock = threading.Lock()
-
-    def address(self, path: Path) -> LocalAddress:
-        """Return where the server for the model file `path` listens; start it where there is none."""
-        with self._lock:
-            if str(path) not in self.addresses:
-                server = LocalServer(path)
-                self._servers.append(server)
-                self.addresses[str(path)] = LocalAddress(server.base_url, server.model_name)
-            return self.addresses[str(path)]
-
-    def start(self) -> None:
-        """Start a server for each model file of this run. Raises pytest.UsageError where one will not start."""
-        try:
-            for path in self.paths:
-                self.address(path)
-        except SpecError as error:
-            raise pytest.UsageError(str(error)) from None
-
-    def stop(self) -> None:
-        """Stop what was started here."""
-        for server in self._servers:
-            server.stop()
-        self._servers.clear()
+def start_servers(embedded: Embedded) -> None:
+    """Start the embedded servers of this run. Raises pytest.UsageError where one will not start."""
+    try:
+        embedded.start()
+    except SpecError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Surroundings:

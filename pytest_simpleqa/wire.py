@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from .items import QuestionItem
+from .models.embedded import Embedded
 from .models.spec import LocalAddress
 from .plan import Plan
 from .runner import DEAD_FILE, STOP_FILE, Seat, Upcoming, window
-from .surroundings import Embedded
+from .surroundings import start_servers
 
 _INPUT = "simpleqa"
 _SCHEDULED = ("load", "worksteal")
@@ -146,7 +147,7 @@ class Controller:
 
     def pytest_configure_node(self, node: Any) -> None:
         """Seat a worker; one that replaces a dead one takes over its share."""
-        self._embedded.start()
+        start_servers(self._embedded)
         if self._shares is None:
             self._shares = list(range(len(self._config.option.tx)))
         number = self._shares.pop(0) if self._shares else 0
