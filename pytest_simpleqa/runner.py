@@ -19,16 +19,12 @@ from .models.embedded import Embedded
 from .models.spec import resolve_answerer
 from .plan import Plan
 from .records import QuestionResult
-from .runlog import Key, Row, RunLog, read_rows, results_files
+from .runlog import DEAD_FILE, STOP_FILE, Key, Row, RunLog, read_rows, results_files
 from .surroundings import start_servers, surroundings_of
 
 LOOK_AHEAD = 8
 """Questions started and not yet reached, as a multiple of the pairs in flight: a slow answer must not hold the line."""
 LEAST_LOOK_AHEAD = 256
-STOP_FILE = "stop"
-"""In the run directory: written by the controller, read by workers; holds the reason."""
-DEAD_FILE = "dead"
-"""In the run directory: names the files of results whose writers have died, one a line."""
 
 Upcoming = Callable[[], QuestionItem | None]
 """Gives the question that this process reaches next and that it has not given yet; None where it knows none now."""
@@ -156,7 +152,9 @@ class Runner:
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_runtest_metadata(self, item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
-            return {"simpleqa": {"verdict": item.result.verdict, "status": item.result.status}}
+            verdict = item.result.verdict
+            # Plain types only: this too crosses the process.
+            return {"simpleqa": {"verdict": verdict and verdict.value, "status": item.result.status}}
         return None
 
     def pytest_sessionfinish(self) -> None:
