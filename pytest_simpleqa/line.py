@@ -93,7 +93,7 @@ class Line:
             self._probe.set_result(None)
 
     async def _try(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
-        tries = 0
+        tries = spent = 0
         while True:
             if self.stopped is not None:
                 raise RunStopped(self.stopped)
@@ -112,14 +112,15 @@ class Line:
                 failure = ModelError("exception", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
             else:
                 self._worked()
-                return reply if tries == 1 else replace(reply, calls=reply.calls + tries - 1)
+                return replace(reply, calls=reply.calls + spent) if spent else reply
+            spent += failure.calls
             if failure.status in _SLOW_DOWN:
                 self._slow_down()
-            delay = backoff(tries - 1, self._random) if failure.retry_after is None else failure.retry_after
+            delay = backoff(tries, self._random) if failure.retry_after is None else failure.retry_after
             if action_for(failure.kind) is not Action.RETRY or tries >= MAX_TRIES or not budget.covers(delay):
                 if tries > 1:
                     failure.message = f"{failure.message} ({tries} tries)"
-                failure.calls = tries
+                failure.calls = spent
                 self._give_up(failure)
                 raise failure from None
             await budget.run(asyncio.sleep(delay))

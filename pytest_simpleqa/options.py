@@ -64,10 +64,10 @@ OPTIONS = (
     Spec("simpleqa_repeats", "K", "put each question K times (default 1)"),
     Spec("simpleqa_out", "FILE", "also write the Report here; '-' = standard output after the session", is_path=True),
     Spec("simpleqa_run_dir", "DIR", "where runs are kept (default .simpleqa)", is_path=True),
-    Spec("simpleqa_resume", "RUN", "go on with a run: its directory, 'latest' or 'auto' (command line only)", ini=False),
+    Spec("simpleqa_resume", "RUN", "go on with a run: its directory, 'latest' or 'auto'; not in ini files", ini=False),
     Spec("simpleqa_max_samples", "N", "rows kept in the Report's samples (default 200; -1 = all)"),
     Spec("no_simpleqa_topic_breakdown", None, "leave per_topic out of the Report and the summary", is_flag=True),
-    Spec("simpleqa_fail_on", "LIST", "verdicts that fail their item: incorrect,not_attempted or none (default incorrect)"),
+    Spec("simpleqa_fail_on", "LIST", "verdicts that fail: incorrect,not_attempted or none (default incorrect)"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
     Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),
@@ -343,10 +343,8 @@ class _Said:
                 raise self._wrong(name, text, "NAME=VALUE, such as temperature=0")
             if key.strip() in ("model", "messages", "stream"):
                 raise OptionError(f"{self.value(name)[1]} {text!r}: {key.strip()} is set by the run itself")
-            if value == "":
-                params.pop(key.strip(), None)
-                continue
-            params[key.strip()] = _json_or_text(value)
+            # None leaves a parameter out, the connection's own default included.
+            params[key.strip()] = None if value == "" else _json_or_text(value)
         return params
 
     def template(self, name: str, default: Template, *needed: str) -> Template:

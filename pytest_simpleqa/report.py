@@ -79,7 +79,7 @@ class Report(Rates):
     """For `answer` and `judge`: `calls, prompt_tokens, completion_tokens, latency_s` (p50, p95, max; or None)."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     resumed: int = 0
-    """Rows that an earlier session of this run had finished."""
+    """How often the run was resumed."""
     gates: tuple[Mapping[str, Any], ...] = ()
     comparison: Mapping[str, Any] | None = None
     exit_status: int | None = None

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import signal
 import sys
@@ -23,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from . import terminal
+from . import resume, terminal
 from .engine import Ask
 from .errors import RunError
 from .items import QuestionItem
@@ -33,7 +34,7 @@ from .plan import Plan
 from .records import Failure, QuestionResult, Verdict
 from .report import Report, build_report, report_text, write_report
 from .runevents import Event, done_event, progress_event, start_event
-from .runlog import Key, RunLog, create_run_dir, read_rows, results_files, write_run_json
+from .runlog import DEAD_FILE, STOP_FILE, Key, RunLog, create_run_dir, read_rows, results_files, write_run_json
 
 WORDS: Mapping[str, tuple[str, str, Mapping[str, bool]]] = {
     "correct": (".", "correct", {"green": True}),
@@ -76,6 +77,8 @@ class Reporter:
         self._session: pytest.Session | None = None
         self._interrupt: str | None = None
         self._old_handler: Any = None
+        self.resumed = 0
+        """How often the run has been resumed, this session included."""
 
     # --- start -----------------------------------------------------------------------------
 
@@ -83,20 +86,42 @@ class Reporter:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
         self._seed_categories()
+        option = self._config.option
+        if not (option.collectonly or option.setuponly or option.setupplan):
+            _ = self.run_dir  # made, or found to be resumed, before anything is asked
 
     @property
     def run_dir(self) -> Path:
         """The run's directory, made when it is first needed. Raises pytest.UsageError where it cannot be."""
         if self._run_dir is None:
-            options, plan = self._plan.options, self._plan
             try:
-                self._run_dir = create_run_dir(
-                    options.run_dir, plan.name, options.answer_llm or "", datetime.now().astimezone()
-                )
-                write_run_json(self._run_dir, self._run_json())
+                self._run_dir = self._resume() or self._create()
             except RunError as error:
                 raise pytest.UsageError(str(error)) from None
         return self._run_dir
+
+    def _create(self) -> Path:
+        options = self._plan.options
+        now = datetime.now().astimezone()
+        run_dir = create_run_dir(options.run_dir, self._plan.name, _model_word(options.answer_llm or ""), now)
+        write_run_json(run_dir, self._run_json())
+        return run_dir
+
+    def _resume(self) -> Path | None:
+        """Return the run that --simpleqa-resume names, checked and free; None where a new one is to be made."""
+        options = self._plan.options
+        if options.resume is None:
+            return None
+        run_dir = resume.find_run(options.resume, options.run_dir, options.invocation_dir, self._run_json())
+        if run_dir is None:
+            return None
+        old = resume.require_same(run_dir, self._run_json())
+        resume.wait_for_writers(run_dir)
+        for name in (STOP_FILE, DEAD_FILE):
+            (run_dir / name).unlink(missing_ok=True)
+        self.resumed = int(old.get("resumed", 0)) + 1
+        write_run_json(run_dir, {**old, "resumed": self.resumed})
+        return run_dir
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -249,12 +274,22 @@ class Reporter:
             out=_relative(self._plan.options.out or self.run_dir / "report.json"),
             verbosity=verbosity,
             results=list(self._in_order()),
+            resume=self._resume_command(),
         )
         terminalreporter.ensure_newline()
         for line in lines:
             for text, markup in line.spans:
                 terminalreporter.write(text, **markup)
             terminalreporter.line("")
+
+    def _resume_command(self) -> str:
+        """Return what to type to go on with this run: the same command line, and its name."""
+        args = [str(arg) for arg in self._config.invocation_params.args]
+        kept = [arg for arg in args if not arg.startswith("--simpleqa-resume=")]
+        if "--simpleqa-resume" in kept:
+            place = kept.index("--simpleqa-resume")
+            del kept[place : place + 2]
+        return shlex.join(["pytest", *kept, f"--simpleqa-resume={self.run_dir.name}"])
 
     def pytest_unconfigure(self) -> None:
         self._restore_sigterm()
@@ -286,6 +321,7 @@ class Reporter:
                 "judge": dict(judge),
                 "versions": _versions(),
             },
+            resumed=self.resumed,
             other_parse=_strict if options.paper else parse_paper,
             exit_status=exit_status,
         )
@@ -406,6 +442,11 @@ class Reporter:
 
 def _strict(reply: str) -> Verdict | None:
     return parse_verdict(reply).verdict
+
+
+def _model_word(spec: str) -> str:
+    """Return what a run directory is named after: a spec, with no more than the name of a file in it."""
+    return "-".join(filter(None, (spec.partition(":")[0], Path(spec.partition(":")[2]).name)))
 
 
 def _versions() -> dict[str, str]:

@@ -62,12 +62,13 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
             limits=cast.limits,
             embedded=embedded,
             on_selected=reporter.selected,
+            resuming=lambda: reporter.resumed > 0,
         )
         config.pluginmanager.register(controller, "simpleqa-controller")
         return
 
     def seat() -> Seat:
-        return Seat(asked.concurrency, *cast.limits, run_dir=reporter.run_dir)
+        return Seat(asked.concurrency, *cast.limits, run_dir=reporter.run_dir, resuming=reporter.resumed > 0)
 
     config.pluginmanager.register(Runner(config, plan, seat, embedded), "simpleqa-runner")
 

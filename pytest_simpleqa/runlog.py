@@ -14,8 +14,17 @@ from typing import Any
 from .errors import RunError
 from .records import Failure, Judgement, Question, QuestionResult, Reply, Usage, Verdict
 
+try:
+    import fcntl
+except ImportError:  # Windows: two writers of one run are then not told apart
+    fcntl = None  # type: ignore[assignment]  # the module or nothing
+
 Key = tuple[str, int]
 """What names one asking: `(question id, repeat)`."""
+STOP_FILE = "stop"
+"""In the run directory: written by the controller, read by workers; holds the reason."""
+DEAD_FILE = "dead"
+"""In the run directory: names the files of results whose writers have died, one a line."""
 
 
 class RunLog:
@@ -28,6 +37,7 @@ class RunLog:
         self.path = path
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+            _lock(self._file)
             if os.fstat(self._file).st_size:
                 os.write(self._file, b"\n")  # what was torn by a kill must not swallow our first line
         except OSError as error:
@@ -91,6 +101,27 @@ class RunLog:
                 data = data[os.write(self._file, data) :]
         except OSError as error:
             raise RunError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+
+def _lock(file: int) -> bool:
+    """Mark a file as being written until this process ends, however it ends; tell whether it was free."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # a file system without locks
+    return True
+
+
+def is_being_written(path: Path) -> bool:
+    """Tell whether a living process has the results file `path` open for writing."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return not _lock(file)
+    finally:
+        os.close(file)
 
 
 def _head(kind: str, question: Question, repeat: int) -> dict[str, Any]:

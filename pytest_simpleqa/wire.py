@@ -14,7 +14,8 @@ from .items import QuestionItem
 from .models.embedded import Embedded
 from .models.spec import LocalAddress
 from .plan import Plan
-from .runner import DEAD_FILE, STOP_FILE, Seat, Upcoming, window
+from .runlog import DEAD_FILE, STOP_FILE
+from .runner import Seat, Upcoming, window
 from .surroundings import start_servers
 
 _INPUT = "simpleqa"
@@ -121,7 +122,7 @@ class Controller:
         limits: tuple[int | None, int | None],
         embedded: Embedded,
         on_selected: Callable[[Sequence[str]], None],
-        resuming: bool = False,
+        resuming: Callable[[], bool],
     ) -> None:
         self._config = config
         self._plan = plan
@@ -158,7 +159,7 @@ class Controller:
             "dataset": str(self._plan.path) if is_here else "",
             "run_dir": str(self._run_dir()) if is_here else "",
             "results_name": f"results-{node.gateway.id}.jsonl",
-            "resuming": self._resuming,
+            "resuming": self._resuming(),
             "concurrency": self._share(self._plan.options.concurrency, number),
             "answer_limit": answer_limit and max(1, self._share(answer_limit, number)),
             "judge_limit": judge_limit and max(1, self._share(judge_limit, number)),

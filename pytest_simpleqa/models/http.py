@@ -69,6 +69,7 @@ class HttpModel:
             except ModelError as error:
                 if self._adapt(error, parameters):
                     continue
+                error.calls = calls
                 raise
             return self._finish(reply, parameters.notes, calls, time.perf_counter() - started)
 

@@ -70,7 +70,9 @@ def resolve_model(text: str, params: Params, around: Surroundings) -> Model:
 
         if not argument:
             raise SpecError("python: names no callable; write python:package.module:attribute")
-        return load_callable(argument, around.base, params=params)
+        return load_callable(
+            argument, around.base, params={key: value for key, value in params.items() if value is not None}
+        )
     if around.model_hook is not None and (model := around.model_hook(text)) is not None:
         if not isinstance(model, Model):
             raise SpecError(
