@@ -407,11 +407,12 @@ def _spent(usage: Mapping[str, Any]) -> str:
 
 
 def _time(report: Report) -> str:
-    asked = report.n - report.resumed
     text = _seconds(report.duration_s)
-    if asked > 0 and report.duration_ms > 0:
-        text += f", {_speed(asked, report.duration_s)} questions a second"
-    return text + (f", {report.resumed:,} from an earlier session" if report.resumed else "")
+    if report.resumed:
+        return f"{text} since it was resumed" + (f" ({report.resumed:,} times in all)" if report.resumed > 1 else "")
+    if report.n > 0 and report.duration_ms > 0:
+        text += f", {_speed(report.n, report.duration_s)} questions a second"
+    return text
 
 
 def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, prefix: str) -> Iterator[Line]:

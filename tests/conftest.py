@@ -18,3 +18,11 @@ def shared_data() -> Path:
     if not (path / "simple_qa_test_set.csv").is_file():
         pytest.skip("the public data files are not here (set SIMPLEQA_SHARED_DATA)")
     return path
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """End a hanging test, where pytest-timeout is installed."""
+    if config.pluginmanager.hasplugin("timeout"):
+        for item in items:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(120))
