@@ -12,7 +12,6 @@ import pytest
 from .errors import SpecError
 from .models.embedded import Embedded
 from .models.importing import error_line
-from .models.local import LOCAL_SLOTS
 from .models.protocol import Model
 from .models.spec import Surroundings
 from .models.threads import DaemonThreads
@@ -37,7 +36,6 @@ def surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Su
         base=plan.options.invocation_dir,
         questions=plan.rows.questions,
         local_address=embedded.address,
-        local_slots=LOCAL_SLOTS,
         model_hook=_model_hook(config),
         answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",)),
         judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted")),

@@ -329,10 +329,10 @@ def test_gates_are_shown_whole() -> None:
     assert lines[at].spans[0][1] == {"yellow": True}
 
 
-def test_resumed_rows_count_for_no_speed() -> None:
-    """The speed is that of the rows asked in this session."""
+def test_a_resumed_run_says_so() -> None:
+    """A resumed run tells how often, and no speed: its time is that of the last session alone."""
     report = report_of([row(n) for n in range(1, 5)], resumed=2)
-    assert "time    41 s, 0.049 questions a second, 2 from an earlier session" in summary(report)
+    assert "time    41 s since it was resumed (2 times in all)" in summary(report)
 
 
 # -- wrong answers --------------------------------------------------------------------------------

@@ -24,4 +24,4 @@ def resolve_judge(text: str, params: Params, template: Template, around: Surroun
         if around.judge_hook is None:
             raise SpecError(f"--judge-llm {text}: no conftest.py implements pytest_simpleqa_judge")
         return FunctionJudge(text, around.judge_hook)
-    return ModelJudge(resolve_model(text, params, around), template, paper=paper)
+    return ModelJudge(resolve_model(text, params, around, judges=True), template, paper=paper)

@@ -14,7 +14,7 @@ from ..records import Prompt, Question, Reply
 from ..secret import Secret
 from .connection import Connection, resolve_connection
 from .http import HttpModel
-from .local import LOCAL_DEFAULT_PARAMS, check_local, local_model_path
+from .local import LOCAL_SLOTS, check_local, local_defaults
 from .protocol import Answerer, Model
 from .replay import Recording, ReplayAnswerer
 from .reply import cut_thinking, plain_text
@@ -44,8 +44,6 @@ class Surroundings:
     """The dataset in order, for pairing with recordings."""
     local_address: Callable[[Path], LocalAddress]
     """Starts the embedded server for a model file, or tells where it runs already; may block."""
-    local_slots: int
-    """How many requests the embedded server takes at once."""
     model_hook: Callable[[str], Model | None] | None = None
     """What a conftest makes of an alias of its own."""
     answer_hook: Callable[[Question], Awaitable[Any]] | None = None
@@ -58,13 +56,12 @@ def split_spec(text: str) -> tuple[str, str | None]:
     return alias, argument if colon else None
 
 
-def resolve_model(text: str, params: Params, around: Surroundings) -> Model:
+def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bool = False) -> Model:
     """Return the model that `text` names; nothing is asked, opened or started yet. Raises SpecError."""
     alias, argument = split_spec(text)
     if alias == "local":
-        path = local_model_path(argument, around.base)
-        check_local(path)
-        return LocalModel(path, {**LOCAL_DEFAULT_PARAMS, **params}, around)
+        path = check_local(argument, around.base)
+        return LocalModel(path, {**local_defaults(argument, judges=judges), **params}, around)
     if alias == "python":
         from .callables import load_callable
 
@@ -154,7 +151,7 @@ class LocalModel:
     is_service = True
 
     def __init__(self, path: Path, params: Params, around: Surroundings) -> None:
-        self.max_in_flight: int | None = around.local_slots
+        self.max_in_flight: int | None = LOCAL_SLOTS
         self.path = path
         self._params = params
         self._address = around.local_address
