@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -227,8 +226,7 @@ def select(
     questions = _of_topics(dataset, topics) if topics else list(dataset.questions)
     if 0 < sample < len(questions):
         questions = [questions[index] for index in sorted(random.Random(seed).sample(range(len(questions)), sample))]
-    chosen = islice(questions, limit or None)
-    return replace(dataset, questions=tuple(islice(chosen, part - 1, None, parts)))
+    return replace(dataset, questions=tuple(questions[: limit or None][part - 1 :: parts]))
 
 
 def _of_topics(dataset: Dataset, topics: Iterable[str]) -> list[Question]:

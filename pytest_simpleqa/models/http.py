@@ -139,7 +139,8 @@ class HttpModel:
                 data, whole = await _read(response, MAX_BODY_BYTES if status < 300 else _MAX_ERROR_BYTES)
                 if status >= 300:
                     raise self._error(status, data, response.headers)
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            # ValueError: a host that no name server could know. `from None`: aiohttp's frames hold the key.
             raise self._connection_error(error) from None
         if not whole:
             raise ModelError("truncated", f"HTTP {status} from {self.host}: the reply passes {MAX_BODY_BYTES} bytes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +37,8 @@ class LocalAddress(NamedTuple):
 class Surroundings:
     """What a spec may need from the process that resolves it."""
 
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
+    """Holds keys: never shown, not by --showlocals either."""
     base: Path
     """The folder that relative paths count from and that is importable."""
     questions: Sequence[Question]
