@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from . import resume, terminal
+from . import resume, terminal, wording
 from .engine import Ask
 from .errors import RunError
 from .items import QuestionItem
@@ -141,7 +141,7 @@ class Reporter:
         options = self._plan.options
         answer, judge = options.answer_llm or "", options.judge_llm or ""
         calls = self._calls_per_question * self._selected
-        self._say(terminal.announcement(self._selected, answer, judge, calls), least_verbosity=-1)
+        self._say(wording.announcement(self._selected, answer, judge, calls), least_verbosity=-1)
         if options.answer_llm == options.judge_llm and self._calls_per_question == 2:
             self._say(f"warning: {answer} judges its own answers", least_verbosity=-1, yellow=True)
         self._tell(start_event(self._plan.name, self._selected, answer, judge))
@@ -189,7 +189,7 @@ class Reporter:
             self._progress(done, total)
 
     def _progress(self, done: int, total: int) -> None:
-        line = terminal.progress_line(
+        line = wording.progress_line(
             done,
             total,
             self._counts(),
@@ -256,7 +256,7 @@ class Reporter:
         self._report = report
         if self._log is not None:
             self._log.close()
-        self._tell(done_event(report, terminal.one_line(report)))
+        self._tell(done_event(report, wording.one_line(report)))
         self._config.hook.pytest_simpleqa_report(report=report)
         return report
 

@@ -1,23 +1,21 @@
-"""Text on the screen: the announcement, the progress line, the summary. Makes lines and writes none."""
+"""Text on the screen: the summary of a run. Makes lines and writes none."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Self
 
-from .metrics import Interval, Rates
+from .metrics import Rates
 from .records import QuestionResult
 from .report import Report
+from .wording import columns, cut, ends, left, many, one_line, rate, shown, span, speed, visible
 
 WRONG_SHOWN = 20
 ERRORS_SHOWN = 5
 
-_JOINERS = "\u200c\u200d"
-"""Zero-width (non-)joiners: invisible, yet part of how emoji and several scripts are written."""
 _LEAST_TOPIC = 8
 """Columns that a topic's name keeps however narrow the screen is."""
 _LEAST_QUESTION = 8
@@ -49,163 +47,6 @@ class Line:
         return type(self)(tuple((text, {}) for text, _ in self.spans))
 
 
-# -- measuring ------------------------------------------------------------------------------------
-
-
-def visible(text: str) -> str:
-    """Return `text` on one line, with everything that a terminal would act on, hide or refuse spelled out.
-
-    Control and format characters (an escape, a line end, a change of writing direction) and lone
-    surrogates become `\\x1b`, `\\n`, `\\u202e`, `\\ud83c`; every kind of blank becomes a space.
-    """
-    return text if text.isprintable() else "".join(map(_visible_character, text))
-
-
-def _visible_character(character: str) -> str:
-    if character.isprintable() or character in _JOINERS:
-        return character
-    if unicodedata.category(character) == "Zs":
-        return " "
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def columns(text: str) -> int:
-    """Return how many columns of a terminal `text` takes: East Asian wide characters two, combining ones none."""
-    return len(text) if text.isascii() else sum(map(_character_columns, text))
-
-
-def _character_columns(character: str) -> int:
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def cut(text: str, width: int) -> str:
-    """Return `text` in at most `width` columns, ending in `…` where something was left out."""
-    if columns(text) <= width and len(text) <= 4 * width:
-        return text
-    # A pile of combining characters takes no columns, so their number is bounded as well.
-    kept, used = [], 0
-    for character in text[: 4 * width]:
-        used += _character_columns(character)
-        if used > width - 1:
-            break
-        kept.append(character)
-    return "".join(kept) + "…" if width > 0 else ""
-
-
-def _shown(text: str, width: int) -> str:
-    """Return what fits of a text of any length and content."""
-    return cut(visible(text[: 4 * width + 1]), width)
-
-
-def _left(text: str, width: int) -> str:
-    return text + " " * (width - columns(text))
-
-
-# -- numbers and words ----------------------------------------------------------------------------
-
-
-def _rate(value: float | None) -> str:
-    """Return a fraction in four columns: `.311`, `1.00`, `-` for none."""
-    if value is None:
-        return "-"
-    return "1.00" if value >= 0.9995 else f"{value:.3f}".replace("0.", ".", 1)
-
-
-def _ends(interval: Interval | Sequence[float] | None) -> str:
-    return f"{_rate(interval[0])}-{_rate(interval[1])}" if interval else ""
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _seconds(seconds: float) -> str:
-    """Return a time span to read: `4.1 s`, `41 s`, `12 min 3 s`, `2 h 5 min`."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _about(seconds: float) -> str:
-    """Return a time span that is only guessed: `40 s`, `16 min`, `2 h 5 min`."""
-    if seconds < 3600:
-        return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
-    return _seconds(seconds)
-
-
-def _speed(number: int, seconds: float) -> str:
-    speed = number / seconds
-    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2g}"
-
-
-# -- lines before and while ------------------------------------------------------------------------
-
-
-def announcement(n_questions: int, answer: str, judge: str, calls: int) -> str:
-    """Return what stands before the first request; `calls` is the least number of requests to a service."""
-    cost = f"at least {_many(calls, 'call')}" if calls else "no calls to a service"
-    return f"{_many(n_questions, 'question')} to {visible(answer)}, judged by {visible(judge)}: {cost}"
-
-
-def progress_line(
-    done: int,
-    total: int,
-    counts: Rates,
-    *,
-    elapsed_s: float,
-    in_flight: int = 0,
-    resumed: int = 0,
-    width: int = 80,
-) -> str:
-    """Return how far a run is: `done` of `total` rows, `resumed` of them by an earlier session.
-
-    The least telling pieces are left out where they do not fit.
-    """
-    asked = done - resumed
-    pieces = {
-        "percent": f"{100 * done // total if total else 100} %",
-        "done": f"{done:,} of {total:,}",
-        "accuracy": f"accuracy {_rate(counts.accuracy)}",
-        "attempted": f"attempted {_rate(counts.attempted_accuracy)}",
-    }
-    if counts.failures:
-        pieces["failed"] = f"{counts.failures:,} failed"
-    if asked > 0 and elapsed_s > 0:
-        pieces["speed"] = f"{_speed(asked, elapsed_s)}/s"
-        if done < total:
-            pieces["left"] = f"about {_about((total - done) * elapsed_s / asked)} left"
-    if in_flight:
-        pieces["in flight"] = f"{in_flight:,} in flight"
-    for least_telling in ("in flight", "speed", "accuracy", "left", "failed", "attempted"):
-        if columns("  ".join(pieces.values())) <= width:
-            break
-        pieces.pop(least_telling, None)
-    return "  ".join(pieces.values())
-
-
-def one_line(report: Report) -> str:
-    """Return the whole run in one line, for `-qq`."""
-    pieces = [
-        f"{report.n:,} of {_many(report.population, 'question')}",
-        f"accuracy {_rate(report.accuracy)}" + (f" ({_ends(report.interval('accuracy'))})" if report.n else ""),
-        f"attempted {_rate(report.attempted_accuracy)}",
-        f"abstention {_rate(report.abstention_rate)}",
-        f"hallucination {_rate(report.hallucination_rate)}",
-    ]
-    if report.failures:
-        pieces.append(_many(report.failures, "failure"))
-    gates = Counter(str(gate.get("verdict")) for gate in report.gates)
-    pieces += [f"{_many(number, 'gate')} {visible(verdict)}" for verdict, number in gates.items()]
-    return f"{visible(report.name)}: {', '.join(pieces)}"
-
-
 # -- the summary ----------------------------------------------------------------------------------
 
 
@@ -231,7 +72,7 @@ def summary_lines(
         return [Line.of(one_line(report))]
     rows = list(report.samples if results is None else results)
     blocks = [
-        [Line.of(_shown(f"{report.name}: {report.model}, judged by {report.judge}", width), bold=True)],
+        [Line.of(shown(f"{report.name}: {report.model}, judged by {report.judge}", width), bold=True)],
         list(_table(report, width, topics=verbosity >= 0)),
         [*_incomplete(report, width, resume), *_failures(report, rows, width), *_gates(report, width)],
         list(_facts(report, width, run_dir, out)),
@@ -263,18 +104,18 @@ _COLUMNS = (
     _Column(
         ("accuracy and", "95 % interval"),
         ("accuracy and", "95 % interval"),
-        lambda row: f"{_rate(row.accuracy)} {_ends(row.interval('accuracy')):>9}",
+        lambda row: f"{rate(row.accuracy)} {ends(row.interval('accuracy')):>9}",
         opens_group=True,
     ),
     _Column(
         ("attempted", "accuracy"),
         ("att.", "acc."),
-        lambda row: _rate(row.attempted_accuracy),
+        lambda row: rate(row.attempted_accuracy),
         {"bold": True},
         opens_group=True,
     ),
-    _Column(("", "abstention"), ("", "abst."), lambda row: _rate(row.abstention_rate)),
-    _Column(("", "hallucination"), ("", "hall."), lambda row: _rate(row.hallucination_rate)),
+    _Column(("", "abstention"), ("", "abst."), lambda row: rate(row.abstention_rate)),
+    _Column(("", "hallucination"), ("", "hall."), lambda row: rate(row.hallucination_rate)),
 )
 
 
@@ -329,16 +170,16 @@ def _table(report: Report, width: int, *, topics: bool) -> Iterator[Line]:
     layout = _Layout.fitting([counts for _, counts in rows], names, width)
     names = min(names, max(_LEAST_TOPIC, width - sum(layout.widths)))
     for row, label in enumerate(("", "topic" if groups else "")):
-        yield layout.head(row, _left(label, names))
+        yield layout.head(row, left(label, names))
     for place, (name, counts) in enumerate(rows):
-        yield layout.row(_left(cut(name, names), names), counts, {} if place else {"bold": True})
+        yield layout.row(left(cut(name, names), names), counts, {} if place else {"bold": True})
 
 
 def _incomplete(report: Report, width: int, resume: str | None) -> Iterator[Line]:
     if report.complete:
         return
     left_out = report.population - report.selected
-    text = f"incomplete: {report.n:,} of {_many(report.population, 'question')} have a result"
+    text = f"incomplete: {report.n:,} of {many(report.population, 'question')} have a result"
     yield Line.of(cut(text + (f", {left_out:,} not selected" if left_out else ""), width), yellow=True)
     if resume:
         yield Line.of(f"go on with: {visible(resume)}")
@@ -349,13 +190,13 @@ def _failures(report: Report, rows: Iterable[QuestionResult], width: int) -> Ite
     if not report.failures:
         return
     counts = ((report.judge_failures, "judge failure"), (report.errors, "error"))
-    yield Line.of(", ".join(_many(number, noun) for number, noun in counts if number), red=True, bold=True)
+    yield Line.of(", ".join(many(number, noun) for number, noun in counts if number), red=True, bold=True)
     kinds: dict[str, Counter[str]] = {}
     for error in (row.error for row in rows if row.error):
         kinds.setdefault(error.kind, Counter())[error.message] += 1
     usual = sorted(kinds.items(), key=lambda kind: -kind[1].total())[:ERRORS_SHOWN]
     for kind, messages in usual:
-        yield Line.of(_shown(f"  {messages.total():,} {kind}: {messages.most_common(1)[0][0]}", width))
+        yield Line.of(shown(f"  {messages.total():,} {kind}: {messages.most_common(1)[0][0]}", width))
 
 
 def _gates(report: Report, width: int) -> Iterator[Line]:
@@ -363,12 +204,12 @@ def _gates(report: Report, width: int) -> Iterator[Line]:
     for gate in report.gates:
         verdict = str(gate.get("verdict"))
         figures = [
-            f"{word} {_rate(gate[key])}"
+            f"{word} {rate(gate[key])}"
             for word, key in (("value", "value"), ("bound", "bound"))
             if gate.get(key) is not None
         ]
         if gate.get("interval"):
-            figures.append(f"95 % {_ends(gate['interval'])}")
+            figures.append(f"95 % {ends(gate['interval'])}")
         text = f"gate {gate.get('expression')}: {', '.join((verdict, *figures))}"
         reason = f"; {gate['reason']}" if gate.get("reason") else ""
         markup = {{"pass": "green", "fail": "red"}.get(verdict, "yellow"): True}
@@ -401,17 +242,17 @@ def _spent(usage: Mapping[str, Any]) -> str:
     if not usage.get("calls"):
         return ""
     tokens_in, tokens_out = (usage.get(f"{kind}_tokens", 0) for kind in ("prompt", "completion"))
-    text = f"{_many(usage['calls'], 'call')}, {tokens_in:,} tokens in, {tokens_out:,} out"
+    text = f"{many(usage['calls'], 'call')}, {tokens_in:,} tokens in, {tokens_out:,} out"
     latency = usage.get("latency_s")
-    return text + (f", {_seconds(latency['p50'])} each (p95 {_seconds(latency['p95'])})" if latency else "")
+    return text + (f", {span(latency['p50'])} each (p95 {span(latency['p95'])})" if latency else "")
 
 
 def _time(report: Report) -> str:
-    text = _seconds(report.duration_s)
+    text = span(report.duration_s)
     if report.resumed:
         return f"{text} since it was resumed" + (f" ({report.resumed:,} times in all)" if report.resumed > 1 else "")
     if report.n > 0 and report.duration_ms > 0:
-        text += f", {_speed(report.n, report.duration_s)} questions a second"
+        text += f", {speed(report.n, report.duration_s)} questions a second"
     return text
 
 
@@ -422,7 +263,7 @@ def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, prefix: s
     if not wrong:
         return
     more = f", the first {len(wrong)}; the rest is in the Report" if len(wrong) < report.incorrect else ""
-    yield Line.of(cut(f"{_many(report.incorrect, 'wrong answer')}{more}", width), bold=True)
+    yield Line.of(cut(f"{many(report.incorrect, 'wrong answer')}{more}", width), bold=True)
     for row in wrong:
         node_id = f"{prefix}::{row.id}" + (f"-r{row.repeat}" if repeated else "")
         yield Line.of(cut(_wrong_answer(visible(node_id), row, width), width))
@@ -430,7 +271,7 @@ def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, prefix: s
 
 def _wrong_answer(node_id: str, row: QuestionResult, width: int) -> str:
     """Return `node id  question  gold: X  predicted: Y`; the gold has first claim on the room, the question last."""
-    question, gold, predicted = (_shown(text or "", width) for text in (row.question, row.gold, row.predicted))
+    question, gold, predicted = (shown(text or "", width) for text in (row.question, row.gold, row.predicted))
     room = max(0, width - columns(f"{node_id}    gold:   predicted: "))
     for_gold = min(columns(gold), max(room // 2, room - columns(question) - columns(predicted)))
     rest = room - for_gold

@@ -12,16 +12,8 @@ import pytest
 from pytest_simpleqa.metrics import Counts
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Usage, Verdict
 from pytest_simpleqa.report import Report, TopicReport, build_report
-from pytest_simpleqa.terminal import (
-    Line,
-    announcement,
-    columns,
-    cut,
-    one_line,
-    progress_line,
-    summary_lines,
-    visible,
-)
+from pytest_simpleqa.terminal import Line, summary_lines
+from pytest_simpleqa.wording import announcement, columns, cut, one_line, progress_line, visible
 
 TOPICS = {
     "Art": (550, 165, 374, 11),
