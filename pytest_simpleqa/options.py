@@ -404,7 +404,8 @@ class _Said:
         return None
 
     def _wrong(self, name: str, text: str, wanted: str) -> OptionError:
-        return OptionError(f"{self.value(name)[1]} {text!r}: wanted {wanted}")
+        shown = text if len(text) <= 80 else text[:79] + "…"
+        return OptionError(f"{self.value(name)[1]} {shown!r}: wanted {wanted}")
 
 
 def _json_or_text(value: str) -> Any:

@@ -393,6 +393,15 @@ def _without_half_pairs(text: str) -> str:
     return text
 
 
+def require_writable(path: Path) -> None:
+    """Raise RunError where no Report can be written to `path`; asked before a run: after it, it has been paid for."""
+    if path.is_dir():
+        raise RunError(f"{path}: cannot write the Report: it is a folder; wanted a file")
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (above.is_dir() and os.access(above, os.W_OK)):
+        raise RunError(f"{path}: cannot write the Report: {above} is no folder to write into")
+
+
 def write_report(report: Report, path: Path) -> None:
     """Write the document to `path` whole or not at all, making missing folders. Raises RunError in one line.
 

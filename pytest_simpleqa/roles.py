@@ -18,6 +18,7 @@ from .models.protocol import Answerer
 from .models.spec import LocalModel, PromptAnswerer, resolve_answerer
 from .options import Options
 from .plan import Plan
+from .report import require_writable
 from .reporter import Reporter
 from .runner import Runner, Seat
 from .surroundings import surroundings_of
@@ -48,6 +49,8 @@ def _register_worker(config: pytest.Config, asked: Options) -> None:
 def _register_controller(config: pytest.Config, asked: Options) -> None:
     if config.getoption("dist", "no") == "each":
         raise OptionError("--dist each would put every question once per worker; use --dist load")
+    if asked.out is not None:
+        require_writable(asked.out)
     plan = Plan.make(config, asked)
     embedded = Embedded()
     cast = _cast(config, plan, embedded) if asked.answer_llm else Cast()
