@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from . import wire
+from .cast import Cast
 from .errors import OptionError, SimpleQAError
-from .judges.protocol import Judge
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
-from .models.protocol import Answerer
-from .models.spec import LocalModel, PromptAnswerer, resolve_answerer
+from .models.spec import resolve_answerer
 from .options import Options
 from .plan import Plan
 from .report import require_writable
@@ -74,44 +68,6 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
         return Seat(asked.concurrency, *cast.limits, run_dir=reporter.run_dir, resuming=reporter.resumed > 0)
 
     config.pluginmanager.register(Runner(config, plan, seat, embedded), "simpleqa-runner")
-
-
-@dataclass(frozen=True)
-class Cast:
-    """Who answers and who judges; resolved before anything is asked, to see that they can be."""
-
-    answerer: Answerer | None = None
-    judge: Judge | None = None
-    """Both None under --collect-only."""
-
-    @property
-    def limits(self) -> tuple[int | None, int | None]:
-        """The most requests at once to the answer model and to the judge model, in the whole run."""
-        judge_model = self.judge.model if self.judge else None
-        return (
-            self.answerer.max_in_flight if self.answerer else None,
-            judge_model.max_in_flight if judge_model else None,
-        )
-
-    @property
-    def calls_per_question(self) -> int:
-        """The least number of calls that a question takes."""
-        judge_model = self.judge.model if self.judge else None
-        return int(bool(self.answerer and self.answerer.is_service)) + int(bool(judge_model and judge_model.is_service))
-
-    @property
-    def local_paths(self) -> tuple[Path, ...]:
-        """The model files that the embedded server is to serve."""
-        answering = self.answerer.model if isinstance(self.answerer, PromptAnswerer) else None
-        models = (answering, self.judge.model if self.judge else None)
-        return tuple({model.path: None for model in models if isinstance(model, LocalModel)})
-
-    def describe(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Return what run.json and the Report say of both; no secrets."""
-        return (
-            self.answerer.describe() if self.answerer else {},
-            self.judge.describe() if self.judge else {},
-        )
 
 
 def _cast(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:

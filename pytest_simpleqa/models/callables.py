@@ -29,14 +29,27 @@ def load_callable(argument: str, base: Path, *, params: Mapping[str, Any] | None
     """
     spec = f"python:{argument}"
     target = find_target(argument, base)
-    if argument.endswith("()"):
-        target = _make(spec, target)
+    return callable_model(argument, _make(spec, target) if argument.endswith("()") else target, params, threads)
+
+
+def callable_model(
+    name: str,
+    target: Any,
+    params: Mapping[str, Any] | None = None,
+    threads: int = 32,
+    home: asyncio.AbstractEventLoop | None = None,
+) -> Model:
+    """Return the model that calls `target`, which messages name as `python:NAME`; see `load_callable`.
+
+    What `target` gives to await is awaited on the loop `home`, by default the one that `complete` runs on.
+    """
+    spec = f"python:{name}"
     is_class = inspect.isclass(target)  # as an expression it would narrow the type to one that mypy calls unhashable
     if is_class:
         target = _make(spec, functools.partial(_instance, target))
     if isinstance(target, Model):
         return target
-    return CallableModel(argument, _checked(spec, target), _accepted(spec, target, params or {}), threads)
+    return CallableModel(name, _checked(spec, target), _accepted(spec, target, params or {}), threads, home)
 
 
 def check_callable(argument: str, base: Path) -> None:
@@ -53,10 +66,18 @@ class CallableModel:
 
     is_service = False
 
-    def __init__(self, name: str, target: Callable[..., Any], params: Mapping[str, Any], threads: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        target: Callable[..., Any],
+        params: Mapping[str, Any],
+        threads: int,
+        home: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
         self._name = name
         self._target = target
         self._params = dict(params)
+        self._home = home
         self._wants_chat = bool(getattr(target, "chat", False))
         self._threads = None if _is_async(target) else DaemonThreads(threads)
         self.max_in_flight = threads if self._threads else None
@@ -92,7 +113,7 @@ class CallableModel:
     async def _await(self, call: Callable[[], Any]) -> Any:
         """Call and await on the loop; what comes out is a value, a ModelError, or a cancellation of ours."""
         try:
-            return _completion(await call())
+            return _completion(await (call() if self._home is None else _at(self._home, call)))
         except GeneratorExit:
             raise
         except asyncio.CancelledError as error:
@@ -133,6 +154,15 @@ class CallableModel:
             raise ModelError("exception", message) from None
         plain: Mapping[str, Any] = json.loads(plain_text(text))
         return plain
+
+
+async def _at(home: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> Any:
+    """Call and await on another loop, where the user's clients live; a cancellation goes there too."""
+
+    async def at_home() -> Any:
+        return await call()
+
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(at_home(), home))
 
 
 def as_text(prompt: Prompt) -> str:
