@@ -26,7 +26,7 @@ def find_target(argument: str, base: Path) -> Any:
     """Return the attribute that `ARGUMENT` names; `base` is importable from now on. Raises SpecError."""
     spec = f"python:{argument}"
     match = _ARGUMENT.fullmatch(argument)
-    if match is None:
+    if match is None or match["module"].endswith(".py"):
         hint = "; name a module with dots and without .py" if re.search(r"\.py\b|[/\\]", argument) else ""
         raise SpecError(f"{spec}: wanted python:package.module:attribute, or :attribute() for a factory{hint}")
     module = _import(spec, match["module"], base)
