@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -71,6 +71,7 @@ class Reporter:
         self._began = time.monotonic()
         self._started_at = datetime.now(UTC)
         self._next_pct = plan.options.progress_pct
+        self._progress_is_due = False
         self._run_dir: Path | None = None
         self._log: RunLog | None = None
         self._report: Report | None = None
@@ -148,8 +149,15 @@ class Reporter:
 
     # --- results ---------------------------------------------------------------------------
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        self._hear(report)
+        yield
+        if self._progress_is_due:  # not before: the terminal is to show the question's own letter first
+            self._progress_is_due = False
+            self._progress(len(self.results), self._selected)
+
+    def _hear(self, report: pytest.TestReport) -> None:
         payload = report.__dict__.pop("simpleqa", None)
         if payload is not None:
             result = QuestionResult.from_json(json.loads(payload))
@@ -186,7 +194,7 @@ class Reporter:
         if step and total and 100 * done >= self._next_pct * total:
             while 100 * done >= self._next_pct * total:
                 self._next_pct += step
-            self._progress(done, total)
+            self._progress_is_due = True
 
     def _progress(self, done: int, total: int) -> None:
         line = wording.progress_line(
@@ -371,6 +379,8 @@ class Reporter:
         reporter = self._terminal
         if reporter is not None and self._config.get_verbosity() >= least_verbosity:
             reporter.ensure_newline()
+            if reporter._tw.width_of_current_line:  # letters that came from xdist: to the above they are no line
+                reporter.line("")
             reporter.write_line(line, **markup)
 
     def _seed_categories(self) -> None:
