@@ -52,6 +52,7 @@ class ModelError(Exception):
         status: int | None = None,
         retry_after: float | None = None,
         param: str | None = None,
+        calls: int = 1,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -62,7 +63,7 @@ class ModelError(Exception):
         """Seconds the service asked us to wait."""
         self.param = param
         """The request parameter that the service refused, where it named one."""
-        self.calls = 1
+        self.calls = calls
         """Requests that were spent on it."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,15 @@ class QuestionItem(pytest.Item):
         if self.result.verdict is Verdict.NOT_ATTEMPTED:
             report.outcome = "skipped"
             report.longrepr = (self.parent.name, 0, told(self.result))
+
+
+def wants_failed_of_none(config: pytest.Config, node_ids: Iterable[str]) -> bool:
+    """Tell whether --lf or --ff asks for last time's failures and none of these questions is one."""
+    if not (config.getoption("lf", False) or config.getoption("failedfirst", False)):
+        return False
+    cache = getattr(config, "cache", None)
+    failed = cache.get("cache/lastfailed", {}) if cache else {}
+    return not any(node_id in failed for node_id in node_ids)
 
 
 def told(result: QuestionResult) -> str:

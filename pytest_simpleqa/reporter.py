@@ -27,7 +27,7 @@ import pytest
 from . import resume, terminal, wording
 from .engine import Ask
 from .errors import RunError
-from .items import QuestionItem
+from .items import QuestionItem, wants_failed_of_none
 from .judges.parse import parse_paper, parse_verdict
 from .metrics import Counts
 from .plan import Plan
@@ -124,17 +124,22 @@ class Reporter:
         write_run_json(run_dir, {**old, "resumed": self.resumed})
         return run_dir
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Announce the run before its first request (under xdist the workers collect, and `wire` tells us)."""
+        if not session.testsfailed or self._config.option.continue_on_collection_errors:
+            self.selected([item.nodeid for item in session.items if isinstance(item, QuestionItem)])
+
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Announce the run before its first request (under xdist when the workers have collected)."""
+    def pytest_runtestloop(self) -> None:
         self._watch_sigterm()
-        names = [item.nodeid for item in session.items if isinstance(item, QuestionItem)]
-        if names:
-            self.selected(names)
 
     def selected(self, node_ids: Sequence[str]) -> None:
         """Hear which questions pytest has selected; before any of them is asked."""
         self._selected = len(node_ids)
+        if not node_ids and wants_failed_of_none(self._config, self._ask_of):
+            line = f"{self._plan.name}: no question has failed last time, so none is asked"
+            self._say(line, least_verbosity=-1)
         option = self._config.option
         if not node_ids or option.collectonly or option.setuponly or option.setupplan:
             return

@@ -13,7 +13,7 @@ import pytest
 
 from .engine import Engine
 from .errors import RunStopped
-from .items import QuestionCollector, QuestionItem
+from .items import QuestionCollector, QuestionItem, wants_failed_of_none
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.spec import resolve_answerer
@@ -84,7 +84,6 @@ class Runner:
         self._reached = 0
         self._dead_size = 0
         self._run_dir: Path | None = None
-        self.notice: str | None = None
 
     # --- collection ------------------------------------------------------------------------
 
@@ -100,18 +99,10 @@ class Runner:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Select no question under --lf and --ff where none has failed: they never pay for everything again."""
-        if not (config.getoption("lf", False) or config.getoption("failedfirst", False)):
-            return
-        cache = getattr(config, "cache", None)
-        failed = cache.get("cache/lastfailed", {}) if cache else {}
         mine = [item for item in items if isinstance(item, QuestionItem)]
-        if mine and not any(item.nodeid in failed for item in mine):
+        if mine and wants_failed_of_none(config, (item.nodeid for item in mine)):
             items[:] = [item for item in items if not isinstance(item, QuestionItem)]
             config.hook.pytest_deselected(items=mine)
-            self.notice = f"{self._plan.name}: no question has failed last time, so none is asked"
-
-    def pytest_report_collectionfinish(self) -> list[str]:
-        return [self.notice] if self.notice else []
 
     # --- running ---------------------------------------------------------------------------
 

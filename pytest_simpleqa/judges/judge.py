@@ -109,7 +109,7 @@ class ReplayJudge:
     async def judge(self, question: Question, predicted: str, complete: Complete) -> Judgement:
         verdict = self._recording.recorded_verdict(question)
         if verdict is None:
-            raise ModelError("missing", f"{self._recording.name} has no verdict on this question")
+            raise ModelError("missing", f"{self._recording.name} has no verdict on this question", calls=0)
         return Judgement(verdict)
 
     async def close(self) -> None: ...

@@ -129,10 +129,11 @@ class ReplayAnswerer:
         """Return the recorded answer, an empty one too; raise ModelError `missing` where there is none."""
         row = self.recording.row(question, repeat)
         if row is None or row.predicted is None:
-            raise ModelError("missing", self.recording.missing(question, row))
+            raise ModelError("missing", self.recording.missing(question, row), calls=0)
         text, left_open = cut_thinking(row.predicted)
         if left_open:
-            raise ModelError("truncated", f"{self.recording.name}: the recorded answer ends inside its <think> block")
+            message = f"{self.recording.name}: the recorded answer ends inside its <think> block"
+            raise ModelError("truncated", message, calls=0)
         raw = row.raw if row.raw is not None else row.predicted
         return Reply(text, raw=None if raw == text else raw, calls=0, extra=row.extra)
 
