@@ -148,6 +148,11 @@ class Engine:
         self._thread.close()
 
     @property
+    def gave_up(self) -> str | None:
+        """Why a service can be asked no more; None where none has refused."""
+        return self._answer_line.stopped or self._judge_line.stopped
+
+    @property
     def in_flight(self) -> int:
         """Pairs running now."""
         return self._in_flight

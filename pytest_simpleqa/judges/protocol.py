@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ..models.protocol import Model
 from ..records import Judgement, Prompt, Question, Reply
@@ -12,6 +12,7 @@ Complete = Callable[[Prompt], Awaitable[Reply]]
 """Completes a prompt with the judge's model, tried again while that helps; raises ModelError."""
 
 
+@runtime_checkable
 class Judge(Protocol):
     """Something that turns a question and a predicted answer into a verdict."""
 

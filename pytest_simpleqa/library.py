@@ -1,0 +1,397 @@
+"""The library entry: one dataset put to one answer model, without pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, ParamSpec
+
+from .cast import Cast
+from .dataset import load_dataset, select
+from .engine import Ask, Engine
+from .errors import OptionError, RunStopped
+from .judges.judge import ModelJudge
+from .judges.parse import parse_paper, parse_verdict
+from .judges.protocol import Judge
+from .judges.spec import resolve_judge
+from .metrics import Counts
+from .models.callables import callable_model
+from .models.embedded import Embedded
+from .models.protocol import Answerer, Model
+from .models.spec import Params, PromptAnswerer, Surroundings, resolve_answerer
+from .models.threads import DaemonThreads
+from .prompts import ANSWER_TEMPLATE, Template, grade_template
+from .records import Dataset, QuestionResult, Verdict
+from .report import Report, build_report
+from .runevents import Event, done_event, progress_event, start_event
+from .wording import one_line, progress_line
+
+P = ParamSpec("P")
+
+Function = Callable[[Any], Any]
+"""A callable `(prompt) -> str`, plain or async; a prompt is a text, or chat messages where it has `chat = True`."""
+Hook = Callable[[Event], object]
+
+
+class RunCutShort(RunStopped):
+    """The run stopped itself: a key was refused, a quota used up, a service gone; `str()` is the reason."""
+
+    def __init__(self, reason: str, report: Report) -> None:
+        super().__init__(reason)
+        self.report = report
+        """What was finished before the stop."""
+
+
+def run(
+    dataset: Dataset | str | Path,
+    answer: str | Model | Answerer | Function,
+    judge: str | Judge | Model | Function,
+    *,
+    answer_prompt: str | Template | None = None,
+    grade_prompt: str | Template | None = None,
+    answer_params: Params | None = None,
+    judge_params: Params | None = None,
+    concurrency: int = 32,
+    limit_questions: int = 0,
+    repeats: int = 1,
+    max_samples: int = 200,
+    per_question_timeout: float = 90.0,
+    parse: Literal["strict", "paper"] = "strict",
+    hook: Hook | None = None,
+    progress_pct: float = 25.0,
+    include_topic_breakdown: bool = True,
+) -> Report:
+    """Put `dataset` to `answer`, let `judge` grade, and return the Report when all is done.
+
+    The engine, prompts and metrics are those of a pytest run. `dataset` is one, or a source as behind
+    `--simpleqa-dataset`; `answer` and `judge` are specs as behind `--answer-llm` and `--judge-llm`, objects
+    of the protocols, or callables `(prompt) -> str` (for the judge: a model to put the grade prompt to).
+    Keys come from the environment; relative paths count from the working directory. Plain callables run
+    in threads, async ones on a loop of the run's own. Objects are closed at the end.
+
+    `answer_params` and `judge_params` (default `{"temperature": 0}`) are request parameters for specs and
+    callables. `concurrency` counts pairs of answer and judge in flight, `per_question_timeout` seconds (0:
+    none); `limit_questions=0` and `max_samples=-1` mean all. `hook` gets each Event: `start`, `qa_progress`
+    every `progress_pct` percent (0: never), `done`; an exception in it is only warned of.
+
+    A question that fails is a row of the Report. Raises SimpleQAError for a mistake, in one line and before
+    anything is asked; RunCutShort, with the Report of what was finished, where the run stopped itself.
+    """
+    _check_numbers(concurrency, limit_questions, repeats, max_samples, per_question_timeout, progress_pct)
+    _check_parse(parse)
+    prompts = (
+        _template("answer_prompt", answer_prompt or ANSWER_TEMPLATE, "question"),
+        _template("grade_prompt", grade_prompt or grade_template(), "question", "target", "predicted_answer"),
+    )
+    rows = dataset if isinstance(dataset, Dataset) else load_dataset(dataset)
+    population = select(rows, limit=limit_questions)
+    caller = _caller.get()
+    embedded = Embedded()
+    casting = _Casting(
+        Surroundings(os.environ, Path.cwd(), rows.questions, embedded.address),
+        threads=concurrency,
+        home=caller.loop if caller else None,
+    )
+    cast = Cast(
+        casting.answerer(answer, answer_params or {}, prompts[0]),
+        casting.judge(judge, {"temperature": 0} if judge_params is None else judge_params, prompts[1], parse),
+    )
+    embedded.paths = cast.local_paths
+    names = _names(answer, judge, cast)
+    asks = [Ask(question, repeat) for question in population for repeat in range(1, repeats + 1)]
+    teller = _Teller(population.name, len(asks), _kept_apart(hook, caller), progress_pct)
+
+    teller.start(*names)
+    started_at, began = datetime.now(UTC), time.monotonic()
+    with _engine(cast, embedded, names, concurrency, per_question_timeout) as engine:
+        if caller is not None:
+            caller.stops(engine)
+        results = {(result.id, result.repeat): result for result in teller.heard(_results(engine, asks))}
+    report = build_report(
+        dataset=population.name,
+        model=names[0],
+        judge=names[1],
+        started_at=started_at,
+        duration_s=time.monotonic() - began,
+        population=population.questions,
+        results=results,
+        repeats=repeats,
+        max_samples=max_samples,
+        topic_breakdown=include_topic_breakdown,
+        options={
+            "concurrency": concurrency,
+            "limit_questions": limit_questions,
+            "max_samples": max_samples,
+            "per_question_timeout": per_question_timeout,
+            "repeats": repeats,
+            "parse": parse,
+            "include_topic_breakdown": include_topic_breakdown,
+        },
+        provenance=_provenance(population, prompts, cast),
+        other_parse=_strict if parse == "paper" else parse_paper,
+    )
+    teller.done(report)
+    if engine.gave_up is not None:
+        raise RunCutShort(engine.gave_up, report)
+    return report
+
+
+# -- what was given, as what is driven -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Casting:
+    """Makes an answerer and a judge of what the caller gave."""
+
+    around: Surroundings
+    threads: int
+    """As many plain calls at once as pairs may be in flight."""
+    home: asyncio.AbstractEventLoop | None
+    """The loop that async callables belong to; None where they have none yet."""
+
+    def answerer(self, given: Any, params: Params, template: Template) -> Answerer:
+        if isinstance(given, str):
+            return resolve_answerer(given, params, template, self.around)
+        if isinstance(given, Answerer):
+            return given
+        return PromptAnswerer(self._model("answer", given, params), template)
+
+    def judge(self, given: Any, params: Params, template: Template, parse: str) -> Judge:
+        paper = parse == "paper"
+        if isinstance(given, str):
+            return resolve_judge(given, params, template, self.around, paper=paper)
+        if isinstance(given, Judge):
+            return given
+        return ModelJudge(self._model("judge", given, params), template, paper=paper)
+
+    def _model(self, role: str, given: Any, params: Params) -> Model:
+        if isinstance(given, Model):
+            return given
+        if not callable(given):
+            raise OptionError(f"{role}={given!r}: wanted a spec, a model object or a callable (prompt) -> str")
+        name = f"{given.__module__}:{getattr(given, '__qualname__', type(given).__qualname__)}"
+        return callable_model(name, given, params, self.threads, self.home)
+
+
+def _names(answer: object, judge: object, cast: Cast) -> tuple[str, str]:
+    """Return how the Report calls both: the specs as typed, else what they say of themselves."""
+    return tuple(  # type: ignore[return-value]  # two in, two out
+        given if isinstance(given, str) else f"{said.get('provider')}:{said.get('model')}"
+        for given, said in zip((answer, judge), cast.describe(), strict=True)
+    )
+
+
+def _template(option: str, given: str | Template, *needed: str) -> Template:
+    template = given if isinstance(given, Template) else Template(given)
+    template.require(option, *needed)
+    return template
+
+
+def _check_numbers(
+    concurrency: int, limit_questions: int, repeats: int, max_samples: int, timeout: float, progress_pct: float
+) -> None:
+    for name, value, least in (
+        ("concurrency", concurrency, 1),
+        ("limit_questions", limit_questions, 0),
+        ("repeats", repeats, 1),
+        ("max_samples", max_samples, -1),
+    ):
+        if value < least or int(value) != value:
+            raise OptionError(f"{name}={value!r}: wanted a whole number of at least {least}")
+    if not (timeout >= 0 and math.isfinite(timeout)):
+        raise OptionError(f"per_question_timeout={timeout!r}: wanted seconds, at least 0 (none)")
+    if not 0 <= progress_pct <= 100:
+        raise OptionError(f"progress_pct={progress_pct!r}: wanted a number from 0 (never) to 100")
+
+
+def _check_parse(parse: str) -> None:
+    if parse not in ("strict", "paper"):
+        raise OptionError(f"parse={parse!r}: wanted 'strict' or 'paper'")
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _engine(
+    cast: Cast, embedded: Embedded, names: tuple[str, str], concurrency: int, timeout: float
+) -> Iterator[Engine]:
+    """Start what the run needs and give it back, however the run ends."""
+    assert cast.answerer is not None
+    assert cast.judge is not None
+    answer_limit, judge_limit = cast.limits
+    try:
+        embedded.start()
+        engine = Engine(
+            cast.answerer,
+            cast.judge,
+            concurrency=concurrency,
+            timeout=timeout,
+            answer_limit=answer_limit,
+            judge_limit=judge_limit,
+            names=names,
+        )
+        try:
+            yield engine
+        finally:
+            engine.close()
+    finally:
+        embedded.stop()
+
+
+def _results(engine: Engine, asks: list[Ask]) -> Iterator[QuestionResult]:
+    """Yield the results in dataset order; after a stop those that were finished, or under way and arrived."""
+    engine.offer(asks)
+    for ask in asks:
+        try:
+            result = engine.result(ask)
+        except RunStopped:
+            engine.close()
+            with contextlib.suppress(RunStopped):
+                yield engine.result(ask)
+        else:
+            yield result
+
+
+def _provenance(dataset: Dataset, prompts: tuple[Template, Template], cast: Cast) -> dict[str, Any]:
+    answer, judge = cast.describe()
+    return {
+        "dataset_sha256": dataset.sha256,
+        "answer_prompt_sha256": prompts[0].sha256,
+        "grade_prompt_sha256": prompts[1].sha256,
+        "answer": dict(answer),
+        "judge": dict(judge),
+        "versions": {"pytest_simpleqa": version("pytest-simpleqa"), "python": platform.python_version()},
+    }
+
+
+def _strict(reply: str) -> Verdict | None:
+    return parse_verdict(reply).verdict
+
+
+# -- telling ---------------------------------------------------------------------------------------
+
+
+class _Teller:
+    """Tells the hook how far the run is."""
+
+    def __init__(self, name: str, total: int, hook: Hook | None, progress_pct: float) -> None:
+        self._name = name
+        self._total = total
+        self._hook = hook
+        self._pct = progress_pct
+
+    def start(self, answer: str, judge: str) -> None:
+        self._tell(lambda: start_event(self._name, self._total, answer, judge))
+
+    def heard(self, results: Iterator[QuestionResult]) -> Iterator[QuestionResult]:
+        """Pass results on, and tell of each step that they complete."""
+        began, counts, step = time.monotonic(), Counts(), 0
+        for result in results:
+            counts += Counts.from_results([result])
+            reached = int(100 * counts.n / self._total / self._pct) if self._pct else 0
+            if reached > step:
+                step = reached
+                self._progress(counts, time.monotonic() - began)
+            yield result
+
+    def done(self, report: Report) -> None:
+        self._tell(lambda: done_event(report, one_line(report)))
+
+    def _progress(self, counts: Counts, elapsed_s: float) -> None:
+        line = progress_line(counts.n, self._total, counts, elapsed_s=elapsed_s)
+        self._tell(lambda: progress_event(self._name, counts.n, self._total, line))
+
+    def _tell(self, event: Callable[[], Event]) -> None:
+        if self._hook is not None:
+            self._hook(event())
+
+
+def _kept_apart(hook: Hook | None, caller: _Caller | None) -> Hook | None:
+    """Return `hook` so that its exceptions are warnings, called on the caller's loop where there is one."""
+    if hook is None:
+        return None
+
+    def careful(event: Event) -> None:
+        try:
+            hook(event)
+        except Exception as error:  # a chat that is down must not cost the run
+            message = f"the hook failed at {event.kind}: {type(error).__name__}: {error}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+    return careful if caller is None else caller.posts(careful)
+
+
+# -- the async twin --------------------------------------------------------------------------------
+
+
+class _Caller:
+    """The loop that awaits a run: async callables and the hook belong there, and its cancellation stops the run."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._engine: Engine | None = None
+        self._is_gone = False
+
+    def posts(self, hook: Hook) -> Hook:
+        """Return `hook` as a call on the loop, in order and without waiting for it."""
+
+        def post(event: Event) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody listens any more
+                self.loop.call_soon_threadsafe(hook, event)
+
+        return post
+
+    def stops(self, engine: Engine) -> None:
+        """Stop `engine` when the caller goes, or at once if it has gone."""
+        self._engine = engine
+        if self._is_gone:
+            self.go()
+
+    def go(self) -> None:
+        self._is_gone = True
+        if self._engine is not None:
+            self._engine.stop("cancelled")
+
+
+_caller: ContextVar[_Caller | None] = ContextVar("caller", default=None)
+"""Set for a run that `arun` awaits; a context of its own for each."""
+
+
+def _awaited(function: Callable[P, Report]) -> Callable[P, Coroutine[Any, Any, Report]]:
+    """Return `function` as a coroutine function of the same signature, working in a thread of its own."""
+
+    @wraps(function)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> Report:
+        caller, context, thread = _Caller(asyncio.get_running_loop()), copy_context(), DaemonThreads(1)
+        context.run(_caller.set, caller)
+        try:
+            report: Report = await thread.run(lambda: context.run(function, *args, **kwargs))
+        except asyncio.CancelledError:
+            caller.go()
+            raise
+        finally:
+            thread.close()
+        return report
+
+    return twin
+
+
+arun = _awaited(run)
+"""`run` for a running event loop, such as a notebook's, which stays free: `await arun("sample", ask, "rules")`.
+
+Async callables are awaited on that loop and the hook is called on it. Cancelling stops the run.
+"""
+arun.__name__ = arun.__qualname__ = "arun"
