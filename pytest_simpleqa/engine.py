@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from .errors import ModelError, RunStopped
 from .judges.protocol import Judge
-from .line import Budget, Line
+from .line import Budget, Line, OutOfTime
+from .models.importing import error_line
 from .models.protocol import Answerer
 from .records import Failure, Judgement, Question, QuestionResult, Reply, Usage, Verdict
 from .runlog import Key, Row, RunLog, usage_of
@@ -228,10 +229,17 @@ class Engine:
             assert model is not None
             return await self._judge_line.attempt(lambda: model.complete(prompt), budget)
 
-        try:
-            return await self._judge.judge(question, reply.text, complete)
+        judging = self._judge.judge(question, reply.text, complete)
+        try:  # a judge with a model spends its time in `complete`, where waiting for a slot is free
+            return await (judging if model is not None else budget.run(judging))
         except ModelError as error:
             return Judgement(None, error=_failure(error), calls=error.calls)
+        except OutOfTime:
+            return Judgement(None, error=Failure("timeout", f"no verdict within {budget.total:g} s"))
+        except Exception as error:  # the user's code
+            if isinstance(error, RunStopped) and self._judge_line.stopped:
+                raise
+            return Judgement(None, error=Failure("exception", error_line(error)))
 
     def _finish(self, ask: Ask, budget: Budget, reply: Reply | None, judgement: Judgement) -> None:
         spent = usage_of(judgement)
@@ -265,8 +273,9 @@ class Engine:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         for model in (self._answerer, self._judge):
-            async with asyncio.timeout(1.0):
-                await model.close()
+            with contextlib.suppress(Exception):  # the user's code; what is finished counts, not how it ends
+                async with asyncio.timeout(1.0):
+                    await model.close()
 
 
 def _failure(error: ModelError) -> Failure:

@@ -10,6 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from .errors import ModelError, RunStopped
+from .models.importing import error_line
 from .records import Reply
 from .retry import Action, action_for, backoff
 
@@ -21,6 +22,10 @@ MAX_FAILURES_IN_ROW = 20
 """Replies given up one after the other, with no success between, before the run stops itself."""
 _SLOW_DOWN = frozenset({429, 503, 529})
 _UNREACHABLE = frozenset({"timeout", "connection", "server_error", "rate_limited"})
+
+
+class OutOfTime(Exception):
+    """A question's budget is used up; not TimeoutError, which the code that is called may raise itself."""
 
 
 class Budget:
@@ -37,13 +42,33 @@ class Budget:
         return not self.total or self.spent + seconds < self.total
 
     async def run(self, call: Awaitable[T]) -> T:
-        """Await `call` on this budget; raise TimeoutError when it is used up."""
+        """Await `call` on this budget; raise OutOfTime when it is used up, and nothing that would end the loop."""
         began = time.monotonic()
+        deadline = asyncio.timeout(max(0.0, self.total - self.spent) if self.total else None)
         try:
-            async with asyncio.timeout(max(0.0, self.total - self.spent) if self.total else None):
+            async with deadline:
                 return await call
+        except TimeoutError:
+            if deadline.expired():
+                raise OutOfTime from None
+            raise
+        except BaseException as error:
+            if isinstance(error, (Exception, GeneratorExit)) or _is_being_cancelled():
+                raise
+            raise ModelError("exception", error_line(error)) from error
         finally:
             self.spent += time.monotonic() - began
+
+    async def wait(self, seconds: float) -> None:
+        """Wait on this budget, which must cover it."""
+        await asyncio.sleep(seconds)
+        self.spent += seconds
+
+
+def _is_being_cancelled() -> bool:
+    """Tell whether somebody cancels this task, rather than the code that it calls having been cancelled."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 class Line:
@@ -104,12 +129,12 @@ class Line:
                 else:
                     async with self._slots:
                         reply = await budget.run(call())
-            except TimeoutError:
+            except OutOfTime:
                 failure = ModelError("timeout", f"no answer within {budget.total:g} s")
             except ModelError as error:
                 failure = error
             except Exception as error:  # user code: a hook, a callable
-                failure = ModelError("exception", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+                failure = ModelError("exception", error_line(error))
             else:
                 self._worked()
                 return replace(reply, calls=reply.calls + spent) if spent else reply
@@ -123,7 +148,7 @@ class Line:
                 failure.calls = spent
                 self._give_up(failure)
                 raise failure from None
-            await budget.run(asyncio.sleep(delay))
+            await budget.wait(delay)
 
     def _worked(self) -> None:
         self._has_worked = True
@@ -140,12 +165,10 @@ class Line:
 
     def _give_up(self, failure: ModelError) -> None:
         action = action_for(failure.kind)
-        self._failures_in_row += 1
-        dead = failure.kind in _UNREACHABLE and not self._has_worked
-        refused = action is Action.STOP_IF_NOTHING_WORKED and not self._has_worked
-        counts = action is Action.STOP_IF_NOTHING_WORKED or failure.kind in _UNREACHABLE
-        in_row = counts and self._failures_in_row >= MAX_FAILURES_IN_ROW
-        if action is Action.STOP or refused or dead or in_row:
+        is_grave = action is Action.STOP_IF_NOTHING_WORKED or failure.kind in _UNREACHABLE
+        self._failures_in_row = self._failures_in_row + 1 if is_grave else 0  # a filtered reply is a reply
+        in_row = self._failures_in_row >= MAX_FAILURES_IN_ROW
+        if action is Action.STOP or in_row or (is_grave and not self._has_worked):
             tail = f" ({self._failures_in_row} in a row)" if in_row and action is not Action.STOP else ""
             self.stopped = f"{self.name}: {failure.message}{tail}"
             self._on_stop(self.stopped)

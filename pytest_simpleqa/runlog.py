@@ -27,6 +27,9 @@ DEAD_FILE = "dead"
 """In the run directory: names the files of results whose writers have died, one a line."""
 
 
+_ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 class RunLog:
     """One `results*.jsonl`: one writer, one line per finding, each handed to the operating system at once.
 
@@ -95,7 +98,7 @@ class RunLog:
             self._file = -1
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        data = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        data = _ENCODE(line).encode() + b"\n"
         try:
             while data:
                 data = data[os.write(self._file, data) :]
@@ -203,6 +206,8 @@ def read_rows(paths: Iterable[Path]) -> tuple[dict[Key, Row], list[str]]:
                 continue
             if kind in ("answer", "verdict", "error"):
                 setattr(row, kind, line)
+            if kind == "answer":
+                row.error = None  # that of an earlier session, which had no answer
     return rows, warnings
 
 
