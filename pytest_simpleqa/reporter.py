@@ -165,7 +165,7 @@ class Reporter:
     def _hear(self, report: pytest.TestReport) -> None:
         payload = report.__dict__.pop("simpleqa", None)
         if payload is not None:
-            result = QuestionResult.from_json(json.loads(payload))
+            result = QuestionResult.from_json(json.loads(payload)) if isinstance(payload, str) else payload
             report.simpleqa_status = result.status  # type: ignore[attr-defined]  # for teststatus, here only
             if self._is_remote(report):
                 self._keep(result)

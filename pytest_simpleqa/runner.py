@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from .errors import RunStopped
 from .items import QuestionCollector, QuestionItem, wants_failed_of_none
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
-from .models.spec import resolve_answerer
+from .models.spec import resolve_answerer, split_spec
 from .plan import Plan
+from .protocol import is_plain, run_plainly
 from .records import QuestionResult
 from .runlog import DEAD_FILE, STOP_FILE, Key, Row, RunLog, read_rows, results_files
 from .surroundings import start_servers, surroundings_of
@@ -129,6 +131,21 @@ class Runner:
         finally:
             self._pass_on_stop(engine, item.session)
 
+    @pytest.hookimpl
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        if not isinstance(item, QuestionItem) or not self._is_plain or len(item.own_markers) > 1:
+            return None
+        run_plainly(item)
+        return True
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether items need no more than asking; where the user's code answers, pytest captures what it prints."""
+        options = self._plan.options
+        aliases = {split_spec(spec or "")[0] for spec in (options.answer_llm, options.judge_llm)}
+        has_own_models = bool(self._config.hook.pytest_simpleqa_model.get_hookimpls())
+        return not has_own_models and not aliases & {"python", "hook"} and is_plain(self._config)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -136,9 +153,12 @@ class Runner:
         report = yield
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
             item.mark_report(report)
-            # One ASCII text crosses the process: half a surrogate pair or an odd type would end an xdist worker.
-            report.simpleqa = json.dumps(item.result.to_json())  # type: ignore[attr-defined]  # extra attributes travel
+            report.simpleqa = self._payload(item.result)  # type: ignore[attr-defined]  # extra attributes travel
         return report
+
+    def _payload(self, result: QuestionResult) -> QuestionResult | str:
+        # One ASCII text crosses the process: half a surrogate pair or an odd type would end an xdist worker.
+        return json.dumps(result.to_json()) if hasattr(self._config, "workerinput") else result
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_runtest_metadata(self, item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
