@@ -11,7 +11,7 @@ import pytest
 
 from pytest_simpleqa.options import OPTIONS
 from tests.fake_server import Answer, FakeServer, completion
-from tests.small_run import ASKED, QUESTIONS, ids_of, many_questions, report_of, run_dirs, run_json_of, write_files
+from tests.small_run import ASKED, ids_of, many_questions, report_of, run_dirs, run_json_of, write_files
 
 D = "--simpleqa-dataset=questions.csv"
 SERVED = (D, "--answer-llm=fake:model", "--judge-llm=fake:judge")
