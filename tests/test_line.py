@@ -1,0 +1,357 @@
+"""The line to one connection: probe, retries, deadline, adaptive limit, giving up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from pytest_simpleqa.errors import ModelError, RunStopped
+from pytest_simpleqa.line import MAX_FAILURES_IN_ROW, MAX_TRIES, Budget, Line
+from pytest_simpleqa.records import Reply
+
+Call = Callable[[], Awaitable[Reply]]
+
+
+class NoJitter(Random):
+    """Back-off without waiting."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.0
+
+
+class Stops(list[str]):
+    """Hears why a line stopped the run."""
+
+    def line(self, *, most: int = 8, max_in_flight: int | None = None) -> Line:
+        return Line("m", most=most, max_in_flight=max_in_flight, on_stop=self.append, random=NoJitter())
+
+
+def says(*script: str | BaseException, latency_s: float = 0.0) -> Call:
+    """Return a call that says what is next in the script, the last for ever."""
+    left = list(script)
+
+    async def call() -> Reply:
+        said = left.pop(0) if len(left) > 1 else left[0]
+        await asyncio.sleep(latency_s)
+        if isinstance(said, BaseException):
+            raise said
+        return Reply(said)
+
+    return call
+
+
+def fault(kind: str, status: int | None = None, retry_after: float | None = None) -> ModelError:
+    return ModelError(kind, f"it is {kind}", status=status, retry_after=retry_after)
+
+
+async def outcome(line: Line, call: Call, seconds: float = 5.0) -> Reply | ModelError | RunStopped:
+    try:
+        return await line.attempt(call, Budget(seconds))
+    except (ModelError, RunStopped) as error:
+        return error
+
+
+def failure(line: Line, call: Call, seconds: float = 5.0) -> ModelError:
+    """Return what one attempt fails with."""
+    with pytest.raises(ModelError) as caught:
+        asyncio.run(line.attempt(call, Budget(seconds)))
+    return caught.value
+
+
+# -- the first request -----------------------------------------------------------------------------
+
+
+def test_the_first_request_goes_alone() -> None:
+    """Nobody else asks a connection before its first request has been answered."""
+    asked = 0
+    most_before_reply = 0
+
+    async def call() -> Reply:
+        nonlocal asked, most_before_reply
+        asked += 1
+        number = asked
+        await asyncio.sleep(0.02)
+        if number == 1:
+            most_before_reply = asked
+        return Reply("x")
+
+    async def five() -> None:
+        line = Stops().line()
+        await asyncio.gather(*(line.attempt(call, Budget(0.05)) for _ in range(5)))
+
+    asyncio.run(five())
+    assert (most_before_reply, asked) == (1, 5)
+
+
+def test_waiting_for_the_first_reply_costs_nobody_time() -> None:
+    """A question that waits for another one's first request has its whole budget left."""
+
+    async def two() -> list[float]:
+        line, budgets = Stops().line(), [Budget(0), Budget(0)]
+        await asyncio.gather(*(line.attempt(says("x", latency_s=0.1), budget) for budget in budgets))
+        return [budget.spent for budget in budgets]
+
+    assert max(asyncio.run(two())) < 0.19
+
+
+# -- stopping the run ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["unauthorized", "quota", "not_found", "forbidden", "bad_request"])
+def test_a_refused_first_request_stops_the_run_with_one_message(kind: str) -> None:
+    """One refusal, one message; who waited behind it is not asked at all."""
+    stops = Stops()
+    asked = 0
+
+    async def call() -> Reply:
+        nonlocal asked
+        asked += 1
+        raise fault(kind)
+
+    async def five() -> list[Reply | ModelError | RunStopped]:
+        line = stops.line()
+        return await asyncio.gather(*(outcome(line, call) for _ in range(5)))
+
+    first, *others = asyncio.run(five())
+    assert isinstance(first, ModelError)
+    assert [str(other) for other in others] == [f"m: it is {kind}"] * 4
+    assert (asked, stops) == (1, [f"m: it is {kind}"])
+
+
+@pytest.mark.parametrize("kind", ["timeout", "connection", "server_error", "rate_limited"])
+def test_a_service_that_never_answers_stops_the_run(kind: str) -> None:
+    """Where nothing has worked, a first request that is given up ends the run."""
+    stops = Stops()
+    failure(stops.line(), says(fault(kind, retry_after=0.0)))
+    assert stops == [f"m: it is {kind} ({MAX_TRIES} tries)"]
+
+
+@pytest.mark.parametrize("kind", ["filtered", "truncated", "declined", "exception", "empty"])
+def test_a_row_of_its_own_never_stops_the_run(kind: str) -> None:
+    """What one question did wrong says nothing of the next, however often it happens."""
+    stops = Stops()
+
+    async def many() -> None:
+        line = stops.line()
+        for _ in range(MAX_FAILURES_IN_ROW + 1):
+            await outcome(line, says(fault(kind)))
+
+    asyncio.run(many())
+    assert stops == []
+
+
+def test_refusals_after_a_success_stop_the_run_only_in_a_row() -> None:
+    """Once something has worked, 404 is the row's own until twenty come in a row."""
+    stops = Stops()
+
+    async def many() -> list[int]:
+        line, stopped_after = stops.line(), list[int]()
+        await outcome(line, says("x"))
+        for _ in range(2):
+            for _ in range(MAX_FAILURES_IN_ROW - 1):
+                await outcome(line, says(fault("not_found", 404)))
+            await outcome(line, says("x"))
+        for number in range(1, MAX_FAILURES_IN_ROW + 1):
+            await outcome(line, says(fault("not_found", 404)))
+            if stops and not stopped_after:
+                stopped_after.append(number)
+        return stopped_after
+
+    assert asyncio.run(many()) == [MAX_FAILURES_IN_ROW]
+    assert stops == ["m: it is not_found (20 in a row)"]
+
+
+def test_a_filtered_reply_breaks_the_row_of_refusals() -> None:
+    """A reply that is only unusable shows that the service answers."""
+    stops = Stops()
+
+    async def many() -> None:
+        line = stops.line()
+        await outcome(line, says("x"))
+        for _ in range(MAX_FAILURES_IN_ROW):
+            await outcome(line, says(fault("filtered")))
+            await outcome(line, says(fault("not_found", 404)))
+
+    asyncio.run(many())
+    assert stops == []
+
+
+def test_401_stops_the_run_after_any_number_of_successes() -> None:
+    """A key that is revoked half-way ends the run at once."""
+    stops = Stops()
+
+    async def two() -> None:
+        line = stops.line()
+        await outcome(line, says("x"))
+        await outcome(line, says(fault("unauthorized", 401)))
+
+    asyncio.run(two())
+    assert stops == ["m: it is unauthorized"]
+
+
+# -- retries ---------------------------------------------------------------------------------------
+
+
+def test_calls_are_counted_over_all_tries() -> None:
+    """A reply says how many requests it took, also where a try took several."""
+    dropped = fault("rate_limited")
+    dropped.calls = 2
+    reply = asyncio.run(Stops().line().attempt(says(dropped, fault("server_error"), "x"), Budget(5)))
+    assert (reply.text, reply.calls) == ("x", 4)
+
+
+def test_tries_are_bounded() -> None:
+    """After the tenth request the failure stands, with its tries told and counted."""
+    error = failure(Stops().line(), says(fault("server_error", 500)), seconds=0)
+    assert (error.message, error.calls) == (f"it is server_error ({MAX_TRIES} tries)", MAX_TRIES)
+
+
+@pytest.mark.parametrize("kind", ["filtered", "truncated", "refused_request", "exception", "unauthorized", "odd"])
+def test_what_cannot_pass_is_not_tried_again(kind: str) -> None:
+    """Only what may pass costs a second request."""
+    error = failure(Stops().line(), says(fault(kind), "x"))
+    assert (error.kind, error.message, error.calls) == (kind, f"it is {kind}", 1)
+
+
+def test_retry_after_is_waited_for_within_the_budget() -> None:
+    """What the service asks us to wait is waited, and counts on the question's time."""
+    budget = Budget(5)
+    began = time.monotonic()
+    asyncio.run(Stops().line().attempt(says(fault("rate_limited", 429, retry_after=0.05), "x"), budget))
+    assert 0.05 <= time.monotonic() - began < 1
+    assert 0.05 <= budget.spent < 1
+
+
+def test_a_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
+    """Where the deadline would pass first, the question ends at once."""
+    began = time.monotonic()
+    error = failure(Stops().line(), says(fault("rate_limited", 429, retry_after=60)), seconds=1)
+    assert time.monotonic() - began < 0.5
+    assert (error.kind, error.calls) == ("rate_limited", 1)
+
+
+def test_a_wait_that_ends_at_the_deadline_is_no_crash() -> None:
+    """A retry that is due just before the deadline ends in a reply or a timeout of the row."""
+    for seconds in (0.0201, 0.02001, 0.020001):
+        said = asyncio.run(outcome(Stops().line(), says(fault("server_error", retry_after=0.02), "x"), seconds))
+        assert isinstance(said, Reply) or (isinstance(said, ModelError) and said.kind in ("timeout", "server_error"))
+
+
+# -- the deadline ----------------------------------------------------------------------------------
+
+
+def test_a_hanging_call_ends_at_the_deadline() -> None:
+    """The message says how long was waited."""
+    error = failure(Stops().line(), says("x", latency_s=60), seconds=0.05)
+    assert (error.kind, error.message) == ("timeout", "no answer within 0.05 s")
+
+
+def test_no_deadline_is_no_deadline() -> None:
+    """A budget of 0 seconds never ends a call."""
+    assert asyncio.run(Stops().line().attempt(says("x", latency_s=0.02), Budget(0))).text == "x"
+
+
+def test_waiting_for_a_slot_is_free() -> None:
+    """Four calls of 40 ms through one slot all end within budgets of 150 ms, and never two at once."""
+    running = most = 0
+
+    async def call() -> Reply:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.04)
+        running -= 1
+        return Reply("x")
+
+    async def four() -> list[Reply | ModelError | RunStopped]:
+        line = Stops().line(max_in_flight=1)
+        return await asyncio.gather(*(outcome(line, call, 0.15) for _ in range(4)))
+
+    assert all(isinstance(said, Reply) for said in asyncio.run(four()))
+    assert most == 1
+
+
+# -- the user's code -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        (TimeoutError("db"), "TimeoutError: db"),
+        (ValueError("bad\n  luck"), "ValueError: bad luck"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (RunStopped("enough"), "RunStopped: enough"),
+    ],
+)
+def test_what_the_users_code_raises_is_that_rows_error(raised: BaseException, message: str) -> None:
+    """Nothing that a callable raises is tried again, taken for a deadline, or ends the loop."""
+    error = failure(Stops().line(), says(raised))
+    assert (error.kind, error.message, error.calls) == ("exception", message, 1)
+
+
+def test_a_cancelled_attempt_is_cancelled() -> None:
+    """Who cancels an attempt gets a cancellation, not an error of the row."""
+
+    async def cancel() -> None:
+        task = asyncio.create_task(Stops().line().attempt(says("x", latency_s=60), Budget(0)))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel())
+
+
+# -- the adaptive limit ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_a_burst_of_refusals_halves_the_limit_once(status: int) -> None:
+    """Eight requests that are told to slow down together count as one word."""
+
+    async def burst() -> float:
+        line = Stops().line(most=8)
+        await outcome(line, says("x"))
+        kind = "rate_limited" if status == 429 else "server_error"
+        await asyncio.gather(*(outcome(line, says(fault(kind, status, retry_after=60)), 1) for _ in range(8)))
+        return line.limit
+
+    assert asyncio.run(burst()) == 4
+
+
+def test_the_limit_grows_back_by_one_a_round() -> None:
+    """As many successes as are in flight raise the limit by about one, up to the concurrency and no further."""
+
+    async def grow() -> tuple[float, float]:
+        line = Stops().line(most=8)
+        await outcome(line, says("x"))
+        await outcome(line, says(fault("rate_limited", 429, retry_after=60)), 1)
+        for _ in range(5):
+            await outcome(line, says("x"))
+        after_a_round = line.limit
+        for _ in range(100):
+            await outcome(line, says("x"))
+        return after_a_round, line.limit
+
+    after_a_round, at_last = asyncio.run(grow())
+    assert 5 <= after_a_round < 5.5
+    assert at_last == 8
+
+
+@pytest.mark.parametrize("status", [400, 404, 500, 502])
+def test_other_failures_leave_the_limit(status: int) -> None:
+    """Only a word to slow down lowers what may be in flight."""
+
+    async def fail() -> float:
+        line = Stops().line(most=8)
+        await outcome(line, says("x"))
+        await outcome(line, says(fault("filtered", status)))
+        return line.limit
+
+    assert asyncio.run(fail()) == 8
