@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import importlib.util
 import os
 import socket
@@ -50,14 +49,12 @@ class LocalServer:
 
     def stop(self) -> None:
         """End the server, its threads and its port; what is in flight is cut off. A second time does nothing."""
+        if os.getpid() != self._process:
+            return  # a fork has the object without its threads, for which its end would wait for ever
         server, self._server = self._server, None
         if server is None:
             return
         atexit.unregister(self.stop)
-        if os.getpid() != self._process:
-            # A fork has the object without its threads, for which its end would wait for ever: keep it.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
-            return
         _hang_up(self._port)
         del server  # the one reference: the server ends here
 
