@@ -33,7 +33,7 @@ def running(
     concurrency: int = 8,
     timeout: float = 30.0,
     grace: float = 1.0,
-    **kwargs: Any,
+    **more: Any,
 ) -> Iterator[Engine]:
     """Give an engine over the fakes, closed at the end."""
     engine = Engine(
