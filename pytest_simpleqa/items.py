@@ -53,7 +53,10 @@ class QuestionItem(pytest.Item):
         self.ask = ask
         question = ask.question
         self.extra_keyword_matches.update(_keywords(question.topic, question.answer_type))
-        self.own_markers.append(_label(question.topic, question.answer_type))
+        label = _label(question.topic, question.answer_type)
+        self.own_markers.append(label)
+        # pytest copies the keywords into each report: a plain dict, not a walk up the tree.
+        self.keywords = {self.name: True, label.name: label}
 
     @property
     def location(self) -> tuple[str, int | None, str]:

@@ -1,8 +1,6 @@
-"""How a question's item is run: by pytest's own steps, or without those that only ordinary tests need."""
+"""How a question's item is run: in pytest's phases, without the steps that only ordinary tests need."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pytest
 
@@ -10,34 +8,55 @@ from .items import QuestionItem
 
 _STEPS = ("pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown")
 _OPTIONS = ("usepdb", "trace", "setupshow", "setuponly", "setupplan")
+_RERAISE = (pytest.exit.Exception, KeyboardInterrupt)
 
 
 def is_plain(config: pytest.Config) -> bool:
-    """Tell whether nobody but pytest itself has anything to do around an item of this session.
+    """Tell whether questions of this session need none of pytest's own steps around a test.
 
-    pytest's own steps set up fixtures, take turns capturing output and logs, and evaluate skip marks: half of
-    what a trivial item costs, and nothing that a question without marks has a use for.
+    Those set up fixtures, take turns capturing output and logs, evaluate skip marks: half of what a trivial
+    item costs. A conftest with a word in it gets the whole of them.
     """
     if any(getattr(config.option, name, False) for name in _OPTIONS):
         return False
-    implementations = (each for step in _STEPS for each in getattr(config.hook, step).get_hookimpls())
-    return all(each.function.__module__.startswith("_pytest.") for each in implementations)
+    modules = {each.function.__module__ for step in _STEPS for each in getattr(config.hook, step).get_hookimpls()}
+    return not any(module.rpartition(".")[2] == "conftest" for module in modules)
 
 
-def run_plainly(item: QuestionItem) -> None:
-    """Run `item` in pytest's three phases, with the reports and hooks that other plugins expect."""
-    hook = item.config.hook
-    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    _phase(item, "setup", _nothing)
-    _phase(item, "call", item.runtest)
-    _phase(item, "teardown", _nothing)
-    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+class PlainProtocol:
+    """Runs items with the reports and hooks that other plugins expect, and their own steps, but not pytest's."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        manager = config.pluginmanager
+        own = [plugin for plugin in manager.get_plugins() if _module_of(plugin).startswith("_pytest.")]
+        self._hook = config.hook
+        self._setup, self._call, self._teardown = (manager.subset_hook_caller(step, own) for step in _STEPS)
+        self._item: QuestionItem | None = None
+        manager.register(self, "simpleqa-protocol")
+
+    def run(self, item: QuestionItem, nextitem: pytest.Item | None) -> None:
+        """Run `item`: three phases, three reports."""
+        hook = self._hook
+        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        self._phase(item, pytest.CallInfo.from_call(lambda: self._setup(item=item), "setup", _RERAISE))
+        self._item = item
+        self._phase(item, pytest.CallInfo.from_call(lambda: self._call(item=item), "call", _RERAISE))
+        self._item = None
+        self._phase(
+            item,
+            pytest.CallInfo.from_call(lambda: self._teardown(item=item, nextitem=nextitem), "teardown", _RERAISE),
+        )
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        if item is self._item:  # in pytest's own protocol its runner does this
+            item.runtest()
+
+    def _phase(self, item: QuestionItem, call: pytest.CallInfo[None]) -> None:
+        report = self._hook.pytest_runtest_makereport(item=item, call=call)
+        self._hook.pytest_runtest_logreport(report=report)
 
 
-def _phase(item: QuestionItem, when: str, work: Callable[[], None]) -> None:
-    hook = item.config.hook
-    call = pytest.CallInfo.from_call(work, when=when, reraise=(pytest.exit.Exception, KeyboardInterrupt))  # type: ignore[arg-type]  # a literal there
-    hook.pytest_runtest_logreport(report=hook.pytest_runtest_makereport(item=item, call=call))
-
-
-def _nothing() -> None: ...
+def _module_of(plugin: object) -> str:
+    """Return the name of the module that a plugin is, or that its class comes from."""
+    return str(getattr(plugin, "__name__", None) or type(plugin).__module__)

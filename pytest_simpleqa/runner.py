@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Generator, Iterator
@@ -19,7 +20,7 @@ from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.spec import resolve_answerer, split_spec
 from .plan import Plan
-from .protocol import is_plain, run_plainly
+from .protocol import PlainProtocol, is_plain
 from .records import QuestionResult
 from .runlog import DEAD_FILE, STOP_FILE, Key, Row, RunLog, read_rows, results_files
 from .surroundings import start_servers, surroundings_of
@@ -116,6 +117,7 @@ class Runner:
             return
         if any(isinstance(item, QuestionItem) for item in session.items):
             start_servers(self._embedded)
+            gc.freeze()  # thousands of items that live to the end: no collection need walk them
 
     def answer(self, item: QuestionItem) -> QuestionResult:
         """Return the result of `item`, asked now or asked already; keep the look-ahead filled."""
@@ -132,19 +134,21 @@ class Runner:
             self._pass_on_stop(engine, item.session)
 
     @pytest.hookimpl
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        if not isinstance(item, QuestionItem) or not self._is_plain or len(item.own_markers) > 1:
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        if not isinstance(item, QuestionItem) or self._plainly is None or len(item.own_markers) > 1:
             return None
-        run_plainly(item)
+        self._plainly.run(item, nextitem)
         return True
 
     @cached_property
-    def _is_plain(self) -> bool:
-        """Whether items need no more than asking; where the user's code answers, pytest captures what it prints."""
+    def _plainly(self) -> PlainProtocol | None:
+        """How items are run that need no more than asking; user code that answers has its prints captured by pytest."""
         options = self._plan.options
         aliases = {split_spec(spec or "")[0] for spec in (options.answer_llm, options.judge_llm)}
         has_own_models = bool(self._config.hook.pytest_simpleqa_model.get_hookimpls())
-        return not has_own_models and not aliases & {"python", "hook"} and is_plain(self._config)
+        if has_own_models or aliases & {"python", "hook"} or not is_plain(self._config):
+            return None
+        return PlainProtocol(self._config)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
