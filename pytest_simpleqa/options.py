@@ -15,6 +15,7 @@ import pytest
 from .errors import OptionError
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Verdict
+from .secret import Environment
 
 Params = Mapping[str, Any]
 
@@ -368,7 +369,7 @@ class _Said:
     def environment(self, name: str) -> Mapping[str, str]:
         path = self.path(name)
         if path is None:
-            return os.environ
+            return Environment(os.environ)
         if not path.is_file():
             raise OptionError(f"{self.value(name)[1]}: {path}: no such file")
         from dotenv import dotenv_values
@@ -377,7 +378,7 @@ class _Said:
             kept = dotenv_values(path, encoding="utf-8", interpolate=False)
         except (OSError, UnicodeDecodeError) as error:
             raise OptionError(f"{self.value(name)[1]}: {path} cannot be read: {type(error).__name__}") from None
-        return {**{key: value for key, value in kept.items() if value is not None}, **os.environ}
+        return Environment({**{key: value for key, value in kept.items() if value is not None}, **os.environ})
 
     def refuse_lost_ini_file(self) -> None:
         """Refuse to go on where pytest took an option's path for a test path and so missed the ini file.

@@ -1,6 +1,8 @@
-"""Secrets: a value that never prints itself, and the cut that keeps it out of foreign text."""
+"""Secrets: values that never print themselves, and the cut that keeps them out of foreign text."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 
 MASK = "***"
 
@@ -37,3 +39,24 @@ class Secret:
 
     def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
         raise TypeError("a Secret is not pickled: pass it by the environment")
+
+
+class Environment(Mapping[str, str]):
+    """Variables, keys among them: read as any mapping, never shown; not by a traceback with locals either."""
+
+    __slots__ = ("_variables",)
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+
+    def __getitem__(self, name: str) -> str:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __repr__(self) -> str:
+        return f"Environment({len(self)} variables)"

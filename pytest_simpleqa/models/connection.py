@@ -54,7 +54,7 @@ def resolve_connection(spec: str, environment: Mapping[str, str], known: Collect
     if not _ALIAS.fullmatch(alias):
         raise SpecError(f"model spec {_shown(spec)}: wanted <alias>[:<model>], as in openai:gpt-4o")
     found = _variable_of(alias, environment)
-    settings = read_settings(found, environment[found]) if found else Settings()
+    settings = read_settings(found, Secret(environment[found])) if found else Settings()
     provider = _provider_of(alias, settings, found, environment, known)
     # A provider without a table entry is reached by its base_url alone, as OpenAI's API is.
     entry = PROVIDERS.get(provider, Provider(provider, None, needs_key=False))

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from ..errors import SpecError
+from ..secret import Secret
 
 _CAPS = ("no_temperature", "no_max_tokens")
 _WANTED = {
@@ -39,12 +40,12 @@ class Settings:
     max_in_flight: int | None = None
 
 
-def read_settings(variable: str, text: str) -> Settings:
+def read_settings(variable: str, text: Secret) -> Settings:
     """Return the settings in the JSON `text` of `variable`; raise SpecError naming the key and what was wanted."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        settings = TypeAdapter(Settings).validate_json(text.strip())
+        settings = TypeAdapter(Settings).validate_json(text.reveal().strip())
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         # `from None`: the cause would print the value.
