@@ -7,10 +7,10 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from .errors import ModelError, RunStopped
+from .intake import take_judgement, take_reply
 from .judges.protocol import Judge
 from .line import Budget, Line, OutOfTime
 from .models.importing import error_line
@@ -20,8 +20,6 @@ from .runlog import Key, Row, RunLog, usage_of
 
 T = TypeVar("T")
 
-MAX_ANSWER_CHARS = 100_000
-"""A longer answer is kept only so far, with a mark and a note."""
 GRACE_S = 1.0
 """How long requests that are under way may go on after a stop, so that what was paid for arrives."""
 _WATCH_S = 0.25
@@ -210,7 +208,7 @@ class Engine:
         reply = row.reply() if row is not None else None
         if reply is None:
             try:
-                reply = _capped(
+                reply = take_reply(
                     await self._answer_line.attempt(lambda: self._answerer.answer(question, repeat), budget)
                 )
             except ModelError as error:
@@ -231,7 +229,7 @@ class Engine:
 
         judging = self._judge.judge(question, reply.text, complete)
         try:  # a judge with a model spends its time in `complete`, where waiting for a slot is free
-            return await (judging if model is not None else budget.run(judging))
+            return take_judgement(await (judging if model is not None else budget.run(judging)))
         except ModelError as error:
             return Judgement(None, error=_failure(error), calls=error.calls)
         except OutOfTime:
@@ -280,16 +278,3 @@ class Engine:
 
 def _failure(error: ModelError) -> Failure:
     return Failure(error.kind, error.message)
-
-
-def _capped(reply: Reply) -> Reply:
-    """Return `reply` with texts no longer than we keep."""
-    cut = {
-        name: text[:MAX_ANSWER_CHARS] + f" [... {len(text) - MAX_ANSWER_CHARS:,} more characters]"
-        for name, text in (("text", reply.text), ("raw", reply.raw))
-        if text is not None and len(text) > MAX_ANSWER_CHARS
-    }
-    if not cut:
-        return reply
-    note = f"answer of {len(reply.text):,} characters kept to {MAX_ANSWER_CHARS:,}"
-    return replace(reply, **cut, notes=(*reply.notes, note))  # type: ignore[arg-type]  # names and types match

@@ -247,11 +247,14 @@ def write_run_json(run_dir: Path, content: Mapping[str, Any]) -> None:
     path = run_dir / "run.json"
     temporary = run_dir / "run.json.tmp"
     try:
-        text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False)
+        # A model of the user's may describe itself in types that JSON has not.
+        text = json.dumps(content, indent=1, ensure_ascii=True, allow_nan=False, default=str)
         temporary.write_text(text + "\n", encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
         raise RunError(f"{path}: cannot be written: {error.strerror}") from None
+    except (TypeError, ValueError) as error:
+        raise RunError(f"{path}: cannot be written as JSON: {error}") from None
 
 
 def read_run_json(run_dir: Path) -> dict[str, Any]:

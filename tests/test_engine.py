@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.engine import MAX_ANSWER_CHARS, Ask, Engine
+from pytest_simpleqa.engine import Ask, Engine
 from pytest_simpleqa.errors import ModelError, RunError, RunStopped
+from pytest_simpleqa.intake import MAX_ANSWER_CHARS
 from pytest_simpleqa.models.spec import PromptAnswerer
 from pytest_simpleqa.prompts import Template
 from pytest_simpleqa.records import Failure, Judgement, Prompt, Question, QuestionResult, Reply, Verdict
@@ -222,6 +223,41 @@ def test_a_judge_that_hangs_ends_at_the_deadline() -> None:
         (found,) = results(engine, 1)
     assert found.error is not None
     assert (found.status, found.error.message) == ("judge_failure", "no verdict within 0.05 s")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Reply("x", extra={"seen": {1, 2}}), "the Reply's `extra` is not plain JSON: "),
+        (Reply("x", extra={"sure": float("nan")}), "the Reply's `extra` is not plain JSON: "),
+        (Reply(b"x"), "the Reply's `text` is bytes; wanted str"),  # type: ignore[arg-type]  # the user's mistake
+        (Reply("x", calls="2"), "the Reply's `calls` is str; wanted int"),  # type: ignore[arg-type]  # likewise
+    ],
+)
+def test_a_reply_that_cannot_be_written_down_costs_its_row(given: Reply, message: str, tmp_path: Path) -> None:
+    """What a model of the user's hands in is checked at once: one odd value never ends the run."""
+    with running(FakeModel([given, "y"]), concurrency=1, log=RunLog(tmp_path / "results.jsonl")) as engine:
+        found, after = results(engine, 2)
+    assert found.error is not None
+    assert (found.status, found.error.kind, after.predicted) == ("error", "exception", "y")
+    assert found.error.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (Judgement(None), "the judge gave neither a verdict nor an error"),
+        (Judgement("correct"), "the Judgement's `verdict` is str; wanted Verdict or NoneType"),  # type: ignore[arg-type]  # the user's mistake
+        (Judgement(Verdict.CORRECT, reply=7), "the Judgement's `reply` is int; wanted str or NoneType"),  # type: ignore[arg-type]  # likewise
+    ],
+)  # fmt: skip
+def test_a_judgement_that_cannot_be_written_down_costs_its_row(given: Judgement, message: str, tmp_path: Path) -> None:
+    """What a judge of the user's hands in is checked at once, too."""
+    log = RunLog(tmp_path / "results.jsonl")
+    with running(FakeModel("x"), FakeJudge([given, Verdict.CORRECT]), concurrency=1, log=log) as engine:
+        found, after = results(engine, 2)
+    assert found.error is not None
+    assert (found.status, found.error.message, after.status) == ("judge_failure", message, "correct")
 
 
 def test_a_long_answer_is_capped_with_a_mark() -> None:
