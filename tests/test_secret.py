@@ -1,0 +1,94 @@
+"""Secrets: nothing shows them but `reveal`."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pytest_simpleqa.secret import MASK, Environment, Secret
+
+KEY = "sk-planted-0123456789"
+
+
+@dataclass
+class Holder:
+    """Something with a key in it."""
+
+    key: Secret
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        repr,
+        str,
+        "{}".format,
+        "{!r:>40}".format,
+        lambda secret: f"{secret}",
+        lambda secret: "%s %r" % (secret, secret),  # noqa: UP031 - the old way must be safe as well
+        lambda secret: repr([secret, {"key": secret}, (secret,)]),
+        lambda secret: repr(Holder(secret)),
+        lambda secret: json.dumps(secret, default=str),
+        lambda secret: json.dumps(secret, default=repr),
+        lambda secret: repr(ValueError(secret)),
+    ],
+)
+def test_no_way_of_printing_shows_it(show: Callable[[Any], str]) -> None:
+    """Whatever turns a secret into text turns it into a mask."""
+    assert KEY not in show(Secret(KEY))
+
+
+def test_a_traceback_does_not_show_it() -> None:
+    """An exception that carries a secret is safe to print, with locals too."""
+    key = Secret(KEY)
+    try:
+        raise ValueError(key)
+    except ValueError as error:
+        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+    assert KEY not in "".join(shown.format())
+    assert key.reveal() == KEY
+
+
+def test_it_is_neither_pickled_nor_copied_into_text() -> None:
+    """A secret crosses processes by the environment alone."""
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(Secret(KEY))
+    with pytest.raises(TypeError):
+        json.dumps(Secret(KEY))
+
+
+def test_foreign_text_is_masked_everywhere() -> None:
+    """Each occurrence in what a service says is cut out; other text stays."""
+    assert Secret(KEY).redact(f"bad key {KEY}, I said {KEY}!") == f"bad key {MASK}, I said {MASK}!"
+    assert Secret(KEY).redact("fine") == "fine"
+
+
+@pytest.mark.parametrize("value", ["", "x", "abc"])
+def test_a_key_that_is_no_key_masks_nothing(value: str) -> None:
+    """A placeholder such as `x` would else blot out the text."""
+    assert Secret(value).redact("abc xyz") == "abc xyz"
+
+
+def test_secrets_compare_by_value() -> None:
+    """Equal keys are equal, empty ones false, and none equals its text."""
+    assert Secret(KEY) == Secret(KEY) != Secret("other")
+    assert Secret(KEY) != KEY
+    assert len({Secret(KEY), Secret(KEY)}) == 1
+    assert (bool(Secret("")), bool(Secret(KEY))) == (False, True)
+
+
+def test_an_environment_is_read_but_not_shown() -> None:
+    """Variables are found by name, and their values stand in no text about the mapping."""
+    environment = Environment({"OPENAI_API_KEY": KEY})
+    assert (environment["OPENAI_API_KEY"], environment.get("NONE"), list(environment)) == (
+        KEY,
+        None,
+        ["OPENAI_API_KEY"],
+    )
+    assert KEY not in f"{environment} {environment!r}"
