@@ -34,7 +34,17 @@ from .plan import Plan
 from .records import Failure, QuestionResult, Verdict
 from .report import Report, build_report, report_text, write_report
 from .runevents import Event, done_event, progress_event, start_event
-from .runlog import DEAD_FILE, STOP_FILE, Key, RunLog, create_run_dir, read_rows, results_files, write_run_json
+from .runlog import (
+    DEAD_FILE,
+    STOP_FILE,
+    SUSPECTS_FILE,
+    Key,
+    RunLog,
+    create_run_dir,
+    read_rows,
+    results_files,
+    write_run_json,
+)
 
 WORDS: Mapping[str, tuple[str, str, Mapping[str, bool]]] = {
     "correct": (".", "correct", {"green": True}),
@@ -118,7 +128,7 @@ class Reporter:
             return None
         old = resume.require_same(run_dir, self._run_json())
         resume.wait_for_writers(run_dir)
-        for name in (STOP_FILE, DEAD_FILE):
+        for name in (STOP_FILE, DEAD_FILE, SUSPECTS_FILE):
             (run_dir / name).unlink(missing_ok=True)
         self.resumed = int(old.get("resumed", 0)) + 1
         write_run_json(run_dir, {**old, "resumed": self.resumed})

@@ -25,6 +25,8 @@ STOP_FILE = "stop"
 """In the run directory: written by the controller, read by workers; holds the reason."""
 DEAD_FILE = "dead"
 """In the run directory: names the files of results whose writers have died, one a line."""
+SUSPECTS_FILE = "suspects"
+"""In the run directory: names the items one of which has killed its worker, one a line."""
 
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

@@ -22,7 +22,7 @@ from .models.spec import resolve_answerer, split_spec
 from .plan import Plan
 from .protocol import PlainProtocol, is_plain
 from .records import QuestionResult
-from .runlog import DEAD_FILE, STOP_FILE, Key, Row, RunLog, read_rows, results_files
+from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, Key, Row, RunLog, read_rows, results_files
 from .surroundings import start_servers, surroundings_of
 
 LOOK_AHEAD = 8
@@ -85,7 +85,8 @@ class Runner:
         self._window = 0
         self._offered: set[str] = set()
         self._reached = 0
-        self._dead_size = 0
+        self._sizes = 0, 0
+        self._suspects: frozenset[str] = frozenset()
         self._run_dir: Path | None = None
 
     # --- collection ------------------------------------------------------------------------
@@ -228,33 +229,31 @@ class Runner:
             batch.append(item.ask)
         room = self._window - (len(self._offered) - self._reached)
         if room > self._window // 8 or batch:  # in batches: a look at an xdist queue costs its length
+            self._recall_dead(engine)
             batch += [each.ask for each in self._next(room)]
         if batch:
-            self._recall_dead(engine)
             engine.offer(batch)
 
     def _next(self, count: int) -> Iterator[QuestionItem]:
         assert self._ahead is not None
         while count > 0 and (item := self._ahead()) is not None:
-            if item.name not in self._offered and not _may_be_skipped(item):
+            is_known = item.name in self._offered or item.name in self._suspects
+            if not is_known and not _may_be_skipped(item):
                 self._offered.add(item.name)
                 count -= 1
                 yield item
 
     def _recall_dead(self, engine: Engine) -> None:
-        """Learn what a worker that has died had written: its answers are not asked for again."""
+        """Learn what a worker that has died had written (it is not asked for again), and what may have killed it."""
         if self._run_dir is None:
             return
-        path = self._run_dir / DEAD_FILE
-        try:
-            size = path.stat().st_size
-        except OSError:
-            return
-        if size != self._dead_size:
-            self._dead_size = size
-            names = path.read_text(encoding="utf-8").split()
-            rows, _ = read_rows(self._run_dir / name for name in names)
+        dead, suspects = self._run_dir / DEAD_FILE, self._run_dir / SUSPECTS_FILE
+        sizes = _size(dead), _size(suspects)
+        if sizes != self._sizes:
+            self._sizes = sizes
+            rows, _ = read_rows(self._run_dir / name for name in _words(dead))
             engine.known.update(rows)
+            self._suspects = frozenset(_words(suspects))
 
     def _pass_on_stop(self, engine: Engine, session: pytest.Session) -> None:
         if engine.stopped and not (session.shouldfail or session.shouldstop):
@@ -262,6 +261,17 @@ class Runner:
                 session.shouldstop = engine.stopped
             else:
                 session.shouldfail = engine.stopped
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _words(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split() if path.exists() else []
 
 
 def _rest_of_session(session: pytest.Session) -> Upcoming:

@@ -63,12 +63,13 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
                 node.shutdown()
 
     def remove_node(self, node: Any) -> str | None:
-        """Take back what a dead worker was queued; return the item that it was running."""
+        """Take back what a dead worker was queued; return the item that killed it, where that is known."""
         left = self.node2pending.pop(node)
         if not left:
             return None
         assert self.collection is not None
-        crashed = self.collection[left.pop(0)]
+        is_to_blame = self._controller.blames_first(node, [self.collection[index] for index in left])
+        crashed = self.collection[left.pop(0)] if is_to_blame else None
         self._sort(left)
         for other in self.node2pending:
             self.check_schedule(other)

@@ -14,7 +14,7 @@ from .items import QuestionItem
 from .models.embedded import Embedded
 from .models.spec import LocalAddress
 from .plan import Plan
-from .runlog import DEAD_FILE, STOP_FILE
+from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, read_rows, results_files
 from .runner import Seat, Upcoming, window
 from .surroundings import start_servers
 
@@ -135,6 +135,8 @@ class Controller:
         self._share_of: dict[str, int] = {}
         self._failed = 0
         self._collected = False
+        self._deaths = 0
+        self._suspects: set[str] = set()
 
     @property
     def active(self) -> int:
@@ -183,6 +185,37 @@ class Controller:
         share = self._share(self._plan.options.concurrency, self._share_of.get(node.gateway.id, 0))
         return window(share, self._config) + 2
 
+    def blames_first(self, node: Any, queued: Sequence[str]) -> bool:
+        """Tell whether a dead worker fell to the first item of its queue, which pytest was running.
+
+        It did where it stood under suspicion already, or where no other question was in flight. Else each of
+        those may have done it (an answerer that ends its process): all go back under suspicion, and none is
+        asked again before pytest reaches it. An ordinary test is not run twice: it takes the blame, as does
+        whatever was first where no worker will come to find out.
+        """
+        first, prefix = queued[0], self._plan.node_id("")
+        in_flight = self._in_flight(node, queued)
+        if first in self._suspects or not set(in_flight) - {first} or not self._replaces_workers():
+            return True
+        self._suspects.update([first, *in_flight])
+        with (self._run_dir() / SUSPECTS_FILE).open("a", encoding="utf-8") as file:
+            file.writelines(f"{node_id.removeprefix(prefix)}\n" for node_id in in_flight)
+        return not first.startswith(prefix)
+
+    def _replaces_workers(self) -> bool:
+        from xdist.dsession import get_default_max_worker_restart
+
+        most: int | None = get_default_max_worker_restart(self._config)
+        return most is None or self._deaths <= most
+
+    def _in_flight(self, node: Any, queued: Sequence[str]) -> list[str]:
+        """Return the questions that a dead worker may have been asking: the first of its queue without a result."""
+        rows, _ = read_rows(results_files(self._run_dir()))
+        finished = {key for key, row in rows.items() if row.verdict or row.error}
+        keys = {self._plan.node_id(name): ask.key for name, ask in self._plan.asks()}
+        share = self._share(self._plan.options.concurrency, self._share_of.get(node.gateway.id, 0))
+        return [node_id for node_id in queued if node_id in keys and keys[node_id] not in finished][:share]
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         if not self._collected:
@@ -202,6 +235,7 @@ class Controller:
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         number = self._share_of.get(node.gateway.id)
         if error is not None:
+            self._deaths += 1
             if number is not None and self._shares is not None:
                 self._shares.insert(0, number)
             if node.gateway.spec.popen:

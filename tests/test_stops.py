@@ -162,6 +162,23 @@ def test_a_killed_worker_loses_one_row(quiz: Quiz) -> None:
     assert len(others) - len(set(others)) <= 4
 
 
+def test_an_answerer_that_ends_its_process_costs_its_own_row_alone(quiz: Quiz) -> None:
+    """A question whose asking kills the worker is found out: one error, no other row lost, none asked a third time."""
+    quiz.write("A" * 40)
+    quiz.file("delay.txt", "0.01")
+    source = (quiz.path / "answerer.py").read_text()
+    poison = '    if "thing 15?" in prompt:\n        __import__("os")._exit(3)\n'
+    quiz.file("answerer.py", source.replace("    return", f"{poison}    return"))
+    session = quiz.count("-n2", "--simpleqa-concurrency=8")
+    assert session.status == 1
+    assert session.counts == (39, 0, 0, 0, 1)
+    assert session.report is not None
+    [failed] = [sample for sample in session.report["samples"] if sample["verdict"] is None]
+    assert (failed["id"], failed["error"]["kind"]) == ("q0015", "worker_crash")
+    assert max(quiz.asked.count(line) for line in quiz.asked) <= 2
+    assert len(quiz.asked) <= 40 + 8  # what was in flight in its worker, both times
+
+
 # --- services ----------------------------------------------------------------------------------
 
 
