@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from .errors import DatasetError
+from .paths import typed_path
 
 SAMPLE = "sample"
 PINNED = {
@@ -64,10 +65,7 @@ def fetch(source: str, *, base: Path) -> Path:
 
 
 def _local_file(source: str, base: Path) -> Path:
-    try:
-        path = base / Path(source).expanduser()
-    except RuntimeError:  # there is no home folder to expand `~` to
-        path = base / source
+    path = typed_path(source, base)
     if path.is_dir():
         raise DatasetError(f"{source!r} is a folder; a dataset file was wanted")
     if not path.is_file():
@@ -86,7 +84,7 @@ def _download(url: str, sha256: str | None) -> Path:
     import requests
 
     chosen = os.environ.get("SIMPLEQA_CACHE_DIR")
-    folder = Path(chosen).expanduser() if chosen else Path(pooch.os_cache("pytest-simpleqa"))
+    folder = typed_path(chosen, Path.cwd()) if chosen else Path(pooch.os_cache("pytest-simpleqa"))
     try:
         with _quiet(pooch.get_logger()):
             # pooch writes to a temporary name, checks the hash and renames: no half file is ever seen.

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 
 from .errors import OptionError
+from .paths import typed_path
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Verdict
 from .secret import Environment
@@ -277,7 +278,7 @@ class _Said:
 
     def path(self, name: str) -> Path | None:
         text, base = self.path_text(name)
-        return None if text is None or text == "-" else base / Path(text).expanduser()
+        return None if text is None or text == "-" else typed_path(text, base)
 
     def whole(self, name: str, default: int, least: int | None = None) -> int:
         text = self.text(name)
@@ -355,7 +356,7 @@ class _Said:
         where = self.value(name)[1]
         raw: str = self.value(name)[0]
         if text.startswith("file:"):
-            path = base / Path(text.removeprefix("file:")).expanduser()
+            path = typed_path(text.removeprefix("file:"), base)
             try:
                 raw = path.read_bytes().decode("utf-8-sig")
             except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -33,8 +34,9 @@ def find_run(word: str, base: Path, cwd: Path, content: Mapping[str, Any]) -> Pa
             raise RunError(f"--simpleqa-resume latest: there is no run in {base}")
         return newest
     for path in (cwd / word, base / word):
-        if (path / "run.json").is_file():
-            return path
+        with contextlib.suppress(OSError):  # a name that the system will not even look at
+            if (path / "run.json").is_file():
+                return path
     raise RunError(f"--simpleqa-resume {word}: no run of that name in {base}, and no run directory at that path")
 
 

@@ -16,6 +16,7 @@ from .report import require_writable
 from .reporter import Reporter
 from .runner import Runner, Seat
 from .surroundings import surroundings_of
+from .wording import visible
 
 
 def register(config: pytest.Config) -> None:
@@ -29,7 +30,9 @@ def register(config: pytest.Config) -> None:
         else:
             _register_controller(config, asked)
     except SimpleQAError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(visible(str(error))) from None
+    except OSError as error:  # a path that the system will not even look at: too long, or not allowed
+        raise pytest.UsageError(visible(f"{error.filename}: {error.strerror}")) from None
 
 
 def _register_worker(config: pytest.Config, asked: Options) -> None:

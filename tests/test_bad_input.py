@@ -125,7 +125,15 @@ MISTAKES = {
     "run directory below a file": ([D, A, J, "--simpleqa-run-dir=plain_file/runs"], ["--simpleqa-run-dir"]),
     "Report below a file": ([D, A, J, "--simpleqa-out=plain_file/report.json"], ["plain_file/report.json"]),
     "Report in place of a folder": ([D, A, J, "--simpleqa-out=."], ["is a folder"]),
+    "a dataset's name that no system takes": ([A, J, f"--simpleqa-dataset={'x' * 5000}.csv"], ["File name too long"]),
+    "an env file's name that no system takes": ([D, A, J, f"--simpleqa-env-file={'x' * 5000}"], ["File name too long"]),
+    "a recording's name that no system takes": ([D, J, f"--answer-llm=replay:{'x' * 5000}"], ["File name too long"]),
+    "a Report's name that no system takes": ([D, A, J, f"--simpleqa-out={'x' * 5000}"], ["File name too long"]),
+    "a run's name that no system takes": ([D, A, J, f"--simpleqa-resume={'x' * 5000}"], ["--simpleqa-resume xxx"]),
+    "a home of nobody": ([D, A, J, "--simpleqa-env-file=~nobody-here/keys"], ["~nobody-here/keys: no such file"]),
+    "a line end in a path": ([D, A, J, "--simpleqa-answer-prompt=file:a\nb"], ["a\\nb cannot be read"]),
     # What pytest is told.
+    "a line end in a node id": ([D, A, J, "questions.csv::a\nb"], ["questions.csv::a\\nb: no such question"]),
     "no such question": ([D, A, J, "questions.csv::q9999"], ["questions.csv::q9999", "no such question"]),
     "--dist each": ([D, A, J, "-n2", "--dist=each"], ["--dist each", "--dist load"]),
 }

@@ -15,7 +15,7 @@ import pytest_simpleqa
 HOUSE = Path(pytest_simpleqa.__file__).parent
 
 BELOW = (
-    ("errors", "secret"),
+    ("errors", "secret", "paths"),
     ("records", "download", "rows", "retry"),
     ("prompts", "dataset", "metrics", "runlog", "intake"),
     ("models",),

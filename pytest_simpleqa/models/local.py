@@ -13,8 +13,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import SpecError
+from ..paths import typed_path
 
-LOCAL_DEFAULT_PARAMS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 512, "repeat_penalty": 1.1, "stop": ["\n"]}
+LOCAL_DEFAULT_PARAMS: Mapping[str, Any] = {
+    "temperature": 0,
+    "max_tokens": 512,
+    "repeat_penalty": 1.1,
+    "frequency_penalty": 0.3,  # grows with each repetition: no loop outlives it
+    "stop": ["\n"],
+}
 """Request parameters with which the default model ends every answer by itself, in one paragraph."""
 LOCAL_JUDGE_PARAMS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 16, "grammar": 'root ::= "A" | "B" | "C"'}
 """Request parameters with which the default model gives one of the three letters; asked freely it rambles."""
@@ -73,7 +80,7 @@ def local_model_path(argument: str | None, base: Path) -> Path:
 
     Raises SpecError where the default model is not installed.
     """
-    return base / Path(argument).expanduser() if argument else _packaged_model()
+    return typed_path(argument, base) if argument else _packaged_model()
 
 
 def local_defaults(argument: str | None, *, judges: bool = False) -> Mapping[str, Any]:

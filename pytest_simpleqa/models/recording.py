@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecError
+from ..paths import typed_path
 from .columns import Recorded, column_name, recorded_rows
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".json")
@@ -48,15 +49,15 @@ def read_recording(argument: str, base: Path) -> Recorded:
 
 
 def _find(argument: str, base: Path) -> tuple[Path, str | None]:
-    whole = base / Path(argument).expanduser()
+    whole = typed_path(argument, base)
     if argument and whole.exists():
         return whole, None
     file, mark, system = argument.rpartition("#")
-    if mark and file and (path := base / Path(file).expanduser()).exists():
+    if mark and file and (path := typed_path(file, base)).exists():
         return path, system
     if not argument:
         raise SpecError("replay: wanted replay:FILE, a file of recorded answers, a Report or a run directory")
-    missing = base / Path(file if mark else argument).expanduser()
+    missing = typed_path(file if mark else argument, base)
     names = [path.name for path in missing.parent.iterdir()] if missing.parent.is_dir() else []
     close = difflib.get_close_matches(missing.name, names)
     hint = f"; did you mean {', '.join(close)}?" if close else ""
