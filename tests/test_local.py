@@ -61,7 +61,7 @@ def _host(server: LocalServer) -> str:
 @pytest.mark.slow
 def test_it_answers_and_ends_by_itself(server: LocalServer) -> None:
     """With the default parameters an answer ends with `stop`, is the same again, and names the model, not its path."""
-    replies = [ask(server, "Say yes.", LOCAL_DEFAULT_PARAMS) for _ in range(2)]
+    replies = [ask(server, "Hi", LOCAL_DEFAULT_PARAMS) for _ in range(2)]
     choices = [reply["choices"][0] for reply in replies]
     assert [choice["finish_reason"] for choice in choices] == ["stop", "stop"]
     assert choices[0]["message"]["content"].strip()
