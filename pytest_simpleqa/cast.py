@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .errors import OptionError
+from .judges.judge import ModelJudge
 from .judges.protocol import Judge
-from .models.protocol import Answerer
-from .models.spec import LocalModel, PromptAnswerer
+from .judges.spec import resolve_judge
+from .models.callables import callable_model
+from .models.protocol import Answerer, Model
+from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
+from .prompts import Template
 
 
 @dataclass(frozen=True)
@@ -48,3 +54,39 @@ class Cast:
             self.answerer.describe() if self.answerer else {},
             self.judge.describe() if self.judge else {},
         )
+
+
+@dataclass(frozen=True)
+class Casting:
+    """Makes an answerer and a judge of what a script gave."""
+
+    around: Surroundings
+    threads: int
+    """As many plain calls at once as pairs may be in flight."""
+    home: asyncio.AbstractEventLoop | None
+    """The loop that async callables belong to; None where they have none yet."""
+
+    def answerer(self, given: Any, params: Params, template: Template) -> Answerer:
+        """Return what answers: a spec, an answerer, a model or a callable. Raises SimpleQAError."""
+        if isinstance(given, str):
+            return resolve_answerer(given, params, template, self.around)
+        if isinstance(given, Answerer):
+            return given
+        return PromptAnswerer(self._model("answer", given, params), template)
+
+    def judge(self, given: Any, params: Params, template: Template, parse: str) -> Judge:
+        """Return what judges: a spec, a judge, a judge model or a callable. Raises SimpleQAError."""
+        paper = parse == "paper"
+        if isinstance(given, str):
+            return resolve_judge(given, params, template, self.around, paper=paper)
+        if isinstance(given, Judge):
+            return given
+        return ModelJudge(self._model("judge", given, params), template, paper=paper)
+
+    def _model(self, role: str, given: Any, params: Params) -> Model:
+        if isinstance(given, Model):
+            return given
+        if not callable(given):
+            raise OptionError(f"{role}={given!r}: wanted a spec, a model object or a callable (prompt) -> str")
+        name = f"{given.__module__}:{getattr(given, '__qualname__', type(given).__qualname__)}"
+        return callable_model(name, given, params, self.threads, self.home)

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Coroutine, Iterator
-from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, ParamSpec
+from typing import Any, Literal
 
-from .cast import Cast
+from .caller import Caller, awaited, current_caller
+from .cast import Cast, Casting
 from .dataset import load_dataset, select
 from .engine import Ask, Engine
 from .errors import OptionError, RunStopped
-from .judges.judge import ModelJudge
 from .judges.parse import parse_paper, parse_verdict
 from .judges.protocol import Judge
-from .judges.spec import resolve_judge
 from .metrics import Counts
-from .models.callables import callable_model
 from .models.embedded import Embedded
 from .models.protocol import Answerer, Model
-from .models.spec import Params, PromptAnswerer, Surroundings, resolve_answerer
-from .models.threads import DaemonThreads
+from .models.spec import Params, Surroundings
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Dataset, QuestionResult, Verdict
 from .report import Report, build_report
 from .runevents import Event, done_event, progress_event, start_event
 from .wording import one_line, progress_line
-
-P = ParamSpec("P")
 
 Function = Callable[[Any], Any]
 """A callable `(prompt) -> str`, plain or async; a prompt is a text, or chat messages where it has `chat = True`."""
@@ -92,14 +83,20 @@ def run(
     _check_numbers(concurrency, limit_questions, repeats, max_samples, per_question_timeout, progress_pct)
     _check_parse(parse)
     prompts = (
-        _template("answer_prompt", answer_prompt or ANSWER_TEMPLATE, "question"),
-        _template("grade_prompt", grade_prompt or grade_template(), "question", "target", "predicted_answer"),
+        _template("answer_prompt", ANSWER_TEMPLATE if answer_prompt is None else answer_prompt, "question"),
+        _template(
+            "grade_prompt",
+            grade_template() if grade_prompt is None else grade_prompt,
+            "question",
+            "target",
+            "predicted_answer",
+        ),
     )
     rows = dataset if isinstance(dataset, Dataset) else load_dataset(dataset)
     population = select(rows, limit=limit_questions)
-    caller = _caller.get()
+    caller = current_caller()
     embedded = Embedded()
-    casting = _Casting(
+    casting = Casting(
         Surroundings(os.environ, Path.cwd(), rows.questions, embedded.address),
         threads=concurrency,
         home=caller.loop if caller else None,
@@ -111,13 +108,13 @@ def run(
     embedded.paths = cast.local_paths
     names = _names(answer, judge, cast)
     asks = [Ask(question, repeat) for question in population for repeat in range(1, repeats + 1)]
-    teller = _Teller(population.name, len(asks), _kept_apart(hook, caller), progress_pct)
+    teller = _Teller(population.name, len(asks), _careful_hook(hook, caller), progress_pct)
 
     teller.start(*names)
     started_at, began = datetime.now(UTC), time.monotonic()
     with _engine(cast, embedded, names, concurrency, per_question_timeout) as engine:
         if caller is not None:
-            caller.stops(engine)
+            caller.stops_with(engine.stop)
         results = {(result.id, result.repeat): result for result in teller.heard(_results(engine, asks))}
     report = build_report(
         dataset=population.name,
@@ -148,41 +145,7 @@ def run(
     return report
 
 
-# -- what was given, as what is driven -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Casting:
-    """Makes an answerer and a judge of what the caller gave."""
-
-    around: Surroundings
-    threads: int
-    """As many plain calls at once as pairs may be in flight."""
-    home: asyncio.AbstractEventLoop | None
-    """The loop that async callables belong to; None where they have none yet."""
-
-    def answerer(self, given: Any, params: Params, template: Template) -> Answerer:
-        if isinstance(given, str):
-            return resolve_answerer(given, params, template, self.around)
-        if isinstance(given, Answerer):
-            return given
-        return PromptAnswerer(self._model("answer", given, params), template)
-
-    def judge(self, given: Any, params: Params, template: Template, parse: str) -> Judge:
-        paper = parse == "paper"
-        if isinstance(given, str):
-            return resolve_judge(given, params, template, self.around, paper=paper)
-        if isinstance(given, Judge):
-            return given
-        return ModelJudge(self._model("judge", given, params), template, paper=paper)
-
-    def _model(self, role: str, given: Any, params: Params) -> Model:
-        if isinstance(given, Model):
-            return given
-        if not callable(given):
-            raise OptionError(f"{role}={given!r}: wanted a spec, a model object or a callable (prompt) -> str")
-        name = f"{given.__module__}:{getattr(given, '__qualname__', type(given).__qualname__)}"
-        return callable_model(name, given, params, self.threads, self.home)
+# -- what was given --------------------------------------------------------------------------------
 
 
 def _names(answer: object, judge: object, cast: Cast) -> tuple[str, str]:
@@ -319,7 +282,7 @@ class _Teller:
             self._hook(event())
 
 
-def _kept_apart(hook: Hook | None, caller: _Caller | None) -> Hook | None:
+def _careful_hook(hook: Hook | None, caller: Caller | None) -> Hook | None:
     """Return `hook` so that its exceptions are warnings, called on the caller's loop where there is one."""
     if hook is None:
         return None
@@ -331,67 +294,15 @@ def _kept_apart(hook: Hook | None, caller: _Caller | None) -> Hook | None:
             message = f"the hook failed at {event.kind}: {type(error).__name__}: {error}"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
-    return careful if caller is None else caller.posts(careful)
+    return careful if caller is None else caller.post(careful)
 
 
-# -- the async twin --------------------------------------------------------------------------------
-
-
-class _Caller:
-    """The loop that awaits a run: async callables and the hook belong there, and its cancellation stops the run."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._engine: Engine | None = None
-        self._is_gone = False
-
-    def posts(self, hook: Hook) -> Hook:
-        """Return `hook` as a call on the loop, in order and without waiting for it."""
-
-        def post(event: Event) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody listens any more
-                self.loop.call_soon_threadsafe(hook, event)
-
-        return post
-
-    def stops(self, engine: Engine) -> None:
-        """Stop `engine` when the caller goes, or at once if it has gone."""
-        self._engine = engine
-        if self._is_gone:
-            self.go()
-
-    def go(self) -> None:
-        self._is_gone = True
-        if self._engine is not None:
-            self._engine.stop("cancelled")
-
-
-_caller: ContextVar[_Caller | None] = ContextVar("caller", default=None)
-"""Set for a run that `arun` awaits; a context of its own for each."""
-
-
-def _awaited(function: Callable[P, Report]) -> Callable[P, Coroutine[Any, Any, Report]]:
-    """Return `function` as a coroutine function of the same signature, working in a thread of its own."""
-
-    @wraps(function)
-    async def twin(*args: P.args, **kwargs: P.kwargs) -> Report:
-        caller, context, thread = _Caller(asyncio.get_running_loop()), copy_context(), DaemonThreads(1)
-        context.run(_caller.set, caller)
-        try:
-            report: Report = await thread.run(lambda: context.run(function, *args, **kwargs))
-        except asyncio.CancelledError:
-            caller.go()
-            raise
-        finally:
-            thread.close()
-        return report
-
-    return twin
-
-
-arun = _awaited(run)
-"""`run` for a running event loop, such as a notebook's, which stays free: `await arun("sample", ask, "rules")`.
-
-Async callables are awaited on that loop and the hook is called on it. Cancelling stops the run.
-"""
+arun = awaited(run)
 arun.__name__ = arun.__qualname__ = "arun"
+arun.__doc__ = """`run` for a running event loop, such as a notebook's, which stays free meanwhile.
+
+    report = await arun("sample", ask, "rules")
+
+Takes and raises what `run` does. Async callables are awaited on the caller's loop, and the hook is called on
+it. Cancelling stops the run: nothing new is asked, and what is under way is given up within a second.
+"""

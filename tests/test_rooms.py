@@ -20,7 +20,7 @@ BELOW = (
     ("prompts", "dataset", "metrics", "runlog", "intake"),
     ("models",),
     ("judges", "report", "resume"),
-    ("line", "cast", "runevents", "wording", "testing"),
+    ("line", "cast", "caller", "runevents", "wording", "testing"),
     ("engine", "terminal"),
     ("library",),
     ("__init__", "cli"),

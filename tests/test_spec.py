@@ -213,7 +213,7 @@ def test_an_alias_of_the_conftest_wins_over_the_environment(around: Surroundings
 def test_a_model_hook_must_return_a_model(around: Surroundings) -> None:
     """The error names the hook, what came and what was wanted."""
     around = replace(around, model_hook=lambda spec: "gpt")  # type: ignore[arg-type, return-value]  # the user's mistake
-    with pytest.raises(SpecError, match="^house: the hook pytest_simpleqa_model returned str; wanted an"):
+    with pytest.raises(SpecError, match=r"^house: the hook pytest_simpleqa_model returned str; wanted an"):
         resolve_model("house", {}, around)
 
 
