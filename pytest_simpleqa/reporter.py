@@ -70,11 +70,13 @@ class Reporter:
         *,
         describe: Callable[[], tuple[Mapping[str, Any], Mapping[str, Any]]],
         calls_per_question: int,
+        notices: Sequence[str] = (),
     ) -> None:
         self._config = config
         self._plan = plan
         self._describe = describe
         self._calls_per_question = calls_per_question
+        self._notices = notices
         self.results: dict[Key, QuestionResult] = {}
         self._statuses: Counter[str] = Counter()
         self._selected = 0
@@ -160,6 +162,8 @@ class Reporter:
         self._say(wording.announcement(self._selected, answer, judge, calls), least_verbosity=-1)
         if options.answer_llm == options.judge_llm and self._calls_per_question == 2:
             self._say(f"warning: {answer} judges its own answers", least_verbosity=-1, yellow=True)
+        for notice in self._notices:
+            self._warn(notice)
         self._tell(start_event(self._plan.name, self._selected, answer, judge))
 
     # --- results ---------------------------------------------------------------------------

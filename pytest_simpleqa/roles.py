@@ -52,7 +52,13 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     embedded = Embedded()
     cast = _cast(config, plan, embedded) if asked.answer_llm else Cast()
     embedded.paths = cast.local_paths
-    reporter = Reporter(config, plan, describe=cast.describe, calls_per_question=cast.calls_per_question)
+    reporter = Reporter(
+        config,
+        plan,
+        describe=cast.describe,
+        calls_per_question=cast.calls_per_question,
+        notices=cast.notices,
+    )
     config.pluginmanager.register(reporter, "simpleqa-reporter")
     if wire.distributes(config):
         controller = wire.Controller(

@@ -17,8 +17,6 @@ from .models.spec import Surroundings
 from .models.threads import DaemonThreads
 from .plan import Plan
 
-_HOOK_THREADS = 32
-
 
 def start_servers(embedded: Embedded) -> None:
     """Start the embedded servers of this run. Raises pytest.UsageError where one will not start."""
@@ -37,8 +35,9 @@ def surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Su
         questions=plan.rows.questions,
         local_address=embedded.address,
         model_hook=_model_hook(config),
-        answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",)),
-        judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted")),
+        threads=(threads := plan.options.concurrency),
+        answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",), threads),
+        judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted"), threads),
     )
 
 
@@ -56,14 +55,14 @@ def _model_hook(config: pytest.Config) -> Callable[[str], Model | None]:
 
 
 def _caller(
-    hook: pluggy.HookCaller, config: pytest.Config, names: tuple[str, ...]
+    hook: pluggy.HookCaller, config: pytest.Config, names: tuple[str, ...], most: int
 ) -> Callable[..., Awaitable[Any]] | None:
     """Return `hook` as one awaitable call: async functions on the loop, plain ones in threads of their own."""
     implementations = hook.get_hookimpls()
     if not implementations:
         return None
     on_loop = all(inspect.iscoroutinefunction(each.function) for each in implementations)
-    threads = DaemonThreads(_HOOK_THREADS)
+    threads = DaemonThreads(most)
 
     async def call(*values: Any) -> Any:
         arguments = dict(zip(names, values, strict=True))

@@ -45,6 +45,8 @@ class Surroundings:
     """The dataset in order, for pairing with recordings."""
     local_address: Callable[[Path], LocalAddress]
     """Starts the embedded server for a model file, or tells where it runs already; may block."""
+    threads: int = 32
+    """Threads for a plain function that answers or judges."""
     model_hook: Callable[[str], Model | None] | None = None
     """What a conftest makes of an alias of its own."""
     answer_hook: Callable[[Question], Awaitable[Any]] | None = None
@@ -68,9 +70,8 @@ def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bo
 
         if not argument:
             raise SpecError("python: names no callable; write python:package.module:attribute")
-        return load_callable(
-            argument, around.base, params={key: value for key, value in params.items() if value is not None}
-        )
+        sent = {key: value for key, value in params.items() if value is not None}
+        return load_callable(argument, around.base, params=sent, threads=around.threads)
     if around.model_hook is not None and (model := around.model_hook(text)) is not None:
         if not isinstance(model, Model):
             raise SpecError(
