@@ -14,6 +14,7 @@ from .judges.protocol import Judge
 from .judges.spec import resolve_judge
 from .models.callables import callable_model
 from .models.protocol import Answerer, Model
+from .models.replay import ReplayAnswerer
 from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
 from .prompts import Template
 
@@ -47,6 +48,11 @@ class Cast:
         answering = self.answerer.model if isinstance(self.answerer, PromptAnswerer) else None
         models = (answering, self.judge.model if self.judge else None)
         return tuple({model.path: None for model in models if isinstance(model, LocalModel)})
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know before the run begins: torn lines of a recording."""
+        return tuple(self.answerer.recording.warnings) if isinstance(self.answerer, ReplayAnswerer) else ()
 
     def describe(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Return what run.json and the Report say of both; no secrets."""
