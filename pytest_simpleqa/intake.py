@@ -37,8 +37,7 @@ def take_reply(given: Reply) -> Reply:
     Models of the user's hand in what they like, and one odd value must cost one row, not the run.
     """
     _require(given, Reply, _REPLY)
-    if given.extra is not None:
-        _require_json(given.extra)
+    _require_json(given, given.notes, given.latency_s, given.extra and dict(given.extra))
     return _capped(given)
 
 
@@ -47,6 +46,7 @@ def take_judgement(given: Judgement) -> Judgement:
     _require(given, Judgement, _JUDGEMENT)
     if given.verdict is None and given.error is None:
         raise ModelError("exception", "the judge gave neither a verdict nor an error")
+    _require_json(given, given.notes, given.latency_s, given.error and given.error.to_json())
     return given
 
 
@@ -60,11 +60,11 @@ def _require(given: object, kind: type, fields: Mapping[str, tuple[type, ...]]) 
             raise ModelError("exception", f"the {kind.__name__}'s `{name}` is {type(value).__name__}; wanted {wanted}")
 
 
-def _require_json(extra: Mapping[str, Any]) -> None:
+def _require_json(given: object, *parts: Any) -> None:
     try:
-        json.dumps(dict(extra), allow_nan=False)
+        json.dumps(parts, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ModelError("exception", f"the Reply's `extra` is not plain JSON: {error}") from None
+        raise ModelError("exception", f"the {type(given).__name__} holds what is no plain JSON: {error}") from None
 
 
 def _capped(reply: Reply) -> Reply:

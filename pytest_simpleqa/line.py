@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -37,14 +38,23 @@ class Budget:
         self.total = seconds
         self.spent = 0.0
 
+    @property
+    def left(self) -> float:
+        """Seconds that are left; infinite where there is no deadline."""
+        return max(0.0, self.total - self.spent) if self.total else math.inf
+
+    def told(self, left: float) -> str:
+        """Return how long was waited where `left` seconds were left at the start."""
+        return f"{self.total:g} s" if left > 0.9 * self.total else f"the {left:.1f} s left of {self.total:g}"
+
     def covers(self, seconds: float) -> bool:
         """Tell whether `seconds` of waiting would still leave time for a request."""
-        return not self.total or self.spent + seconds < self.total
+        return seconds < self.left
 
     async def run(self, call: Awaitable[T]) -> T:
         """Await `call` on this budget; raise OutOfTime when it is used up, and nothing that would end the loop."""
         began = time.monotonic()
-        deadline = asyncio.timeout(max(0.0, self.total - self.spent) if self.total else None)
+        deadline = asyncio.timeout(self.left if self.total else None)
         try:
             async with deadline:
                 return await call
@@ -119,6 +129,7 @@ class Line:
 
     async def _try(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
         tries = spent = 0
+        left = budget.left
         while True:
             if self.stopped is not None:
                 raise RunStopped(self.stopped)
@@ -130,7 +141,7 @@ class Line:
                     async with self._slots:
                         reply = await budget.run(call())
             except OutOfTime:
-                failure = ModelError("timeout", f"no answer within {budget.total:g} s")
+                failure = ModelError("timeout", f"no answer within {budget.told(left)}")
             except ModelError as error:
                 failure = error
             except Exception as error:  # user code: a hook, a callable
@@ -143,11 +154,9 @@ class Line:
                 self._slow_down()
             delay = backoff(tries, self._random) if failure.retry_after is None else failure.retry_after
             if action_for(failure.kind) is not Action.RETRY or tries >= MAX_TRIES or not budget.covers(delay):
-                if tries > 1:
-                    failure.message = f"{failure.message} ({tries} tries)"
-                failure.calls = spent
-                self._give_up(failure)
-                raise failure from None
+                message = f"{failure.message} ({tries} tries)" if tries > 1 else failure.message
+                self._give_up(failure.kind, message, had_time=2 * left > budget.total)
+                raise ModelError(failure.kind, message, status=failure.status, calls=spent) from None
             await budget.wait(delay)
 
     def _worked(self) -> None:
@@ -163,12 +172,16 @@ class Line:
             self._halved_at = now
             self.limit = max(1.0, self.limit / 2)
 
-    def _give_up(self, failure: ModelError) -> None:
-        action = action_for(failure.kind)
-        is_grave = action is Action.STOP_IF_NOTHING_WORKED or failure.kind in _UNREACHABLE
+    def _give_up(self, kind: str, message: str, *, had_time: bool) -> None:
+        """Count a failure, and stop the run where the next request would fare no better.
+
+        A judge that a slow answer has left no time for (not `had_time`) has shown nothing of itself.
+        """
+        action = action_for(kind)
+        is_grave = action is Action.STOP_IF_NOTHING_WORKED or (kind in _UNREACHABLE and had_time)
         self._failures_in_row = self._failures_in_row + 1 if is_grave else 0  # a filtered reply is a reply
         in_row = self._failures_in_row >= MAX_FAILURES_IN_ROW
         if action is Action.STOP or in_row or (is_grave and not self._has_worked):
             tail = f" ({self._failures_in_row} in a row)" if in_row and action is not Action.STOP else ""
-            self.stopped = f"{self.name}: {failure.message}{tail}"
+            self.stopped = f"{self.name}: {message}{tail}"
             self._on_stop(self.stopped)

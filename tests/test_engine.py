@@ -228,12 +228,14 @@ def test_a_judge_that_hangs_ends_at_the_deadline() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (Reply("x", extra={"seen": {1, 2}}), "the Reply's `extra` is not plain JSON: "),
-        (Reply("x", extra={"sure": float("nan")}), "the Reply's `extra` is not plain JSON: "),
+        (Reply("x", extra={"seen": {1, 2}}), "the Reply holds what is no plain JSON: "),
+        (Reply("x", extra={"sure": float("nan")}), "the Reply holds what is no plain JSON: "),
+        (Reply("x", latency_s=float("inf")), "the Reply holds what is no plain JSON: "),
+        (Reply("x", notes=(b"note",)), "the Reply holds what is no plain JSON: "),  # type: ignore[arg-type]  # the user's mistake
         (Reply(b"x"), "the Reply's `text` is bytes; wanted str"),  # type: ignore[arg-type]  # the user's mistake
         (Reply("x", calls="2"), "the Reply's `calls` is str; wanted int"),  # type: ignore[arg-type]  # likewise
     ],
-)
+)  # fmt: skip
 def test_a_reply_that_cannot_be_written_down_costs_its_row(given: Reply, message: str, tmp_path: Path) -> None:
     """What a model of the user's hands in is checked at once: one odd value never ends the run."""
     with running(FakeModel([given, "y"]), concurrency=1, log=RunLog(tmp_path / "results.jsonl")) as engine:
@@ -247,6 +249,7 @@ def test_a_reply_that_cannot_be_written_down_costs_its_row(given: Reply, message
     ("given", "message"),
     [
         (Judgement(None), "the judge gave neither a verdict nor an error"),
+        (Judgement(None, error=Failure("x", OSError("gone"))), "the Judgement holds what is no plain"),  # type: ignore[arg-type]  # the user's mistake
         (Judgement("correct"), "the Judgement's `verdict` is str; wanted Verdict or NoneType"),  # type: ignore[arg-type]  # the user's mistake
         (Judgement(Verdict.CORRECT, reply=7), "the Judgement's `reply` is int; wanted str or NoneType"),  # type: ignore[arg-type]  # likewise
     ],
@@ -257,7 +260,8 @@ def test_a_judgement_that_cannot_be_written_down_costs_its_row(given: Judgement,
     with running(FakeModel("x"), FakeJudge([given, Verdict.CORRECT]), concurrency=1, log=log) as engine:
         found, after = results(engine, 2)
     assert found.error is not None
-    assert (found.status, found.error.message, after.status) == ("judge_failure", message, "correct")
+    assert (found.status, found.error.kind, after.status) == ("judge_failure", "exception", "correct")
+    assert found.error.message.startswith(message)
 
 
 def test_a_long_answer_is_capped_with_a_mark() -> None:

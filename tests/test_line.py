@@ -250,6 +250,30 @@ def test_a_hanging_call_ends_at_the_deadline() -> None:
     assert (error.kind, error.message) == ("timeout", "no answer within 0.05 s")
 
 
+def test_who_was_left_no_time_does_not_stop_the_run() -> None:
+    """A judge that a slow answer has starved makes a failure of that row, which says how little was left."""
+    stops, budget = Stops(), Budget(10)
+    budget.spent = 9.98
+
+    async def once() -> Reply | ModelError | RunStopped:
+        try:
+            return await stops.line().attempt(says("A", latency_s=60), budget)
+        except ModelError as error:
+            return error
+
+    said = asyncio.run(once())
+    assert isinstance(said, ModelError)
+    assert (said.kind, said.message, stops) == ("timeout", "no answer within the 0.0 s left of 10", [])
+
+
+def test_a_failure_that_comes_again_is_not_changed() -> None:
+    """A call may raise the same exception twice: what is told of the tries is told in a new one."""
+    same = fault("server_error", 500)
+    errors = [failure(Stops().line(), says(same), seconds=0) for _ in range(2)]
+    assert {error.message for error in errors} == {f"it is server_error ({MAX_TRIES} tries)"}
+    assert (same.message, same.calls) == ("it is server_error", 1)
+
+
 def test_no_deadline_is_no_deadline() -> None:
     """A budget of 0 seconds never ends a call."""
     assert asyncio.run(Stops().line().attempt(says("x", latency_s=0.02), Budget(0))).text == "x"
