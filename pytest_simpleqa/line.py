@@ -21,6 +21,8 @@ MAX_TRIES = 10
 """The most requests for one reply, whatever the deadline."""
 MAX_FAILURES_IN_ROW = 20
 """Replies given up one after the other, with no success between, before the run stops itself."""
+_PATIENCE_S = 5.0
+"""How long the others wait for what becomes of the first request."""
 _SLOW_DOWN = frozenset({429, 503, 529})
 _UNREACHABLE = frozenset({"timeout", "connection", "server_error", "rate_limited"})
 
@@ -115,7 +117,9 @@ class Line:
         while not self._opened:
             if self._probe is None:
                 return await self._open(call, budget)
-            await asyncio.shield(self._probe)
+            answered, _ = await asyncio.wait({self._probe}, timeout=_PATIENCE_S)
+            if not answered:  # one request that hangs must not hold up a service that is well
+                self._opened = True
         return await self._try(call, budget)
 
     async def _open(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:

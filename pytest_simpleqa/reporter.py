@@ -79,6 +79,8 @@ class Reporter:
         self._notices = notices
         self.results: dict[Key, QuestionResult] = {}
         self._statuses: Counter[str] = Counter()
+        self._limits: dict[str, int] = {}
+        """By worker: pairs that may be in flight there now, fewer while a service says slow down."""
         self._selected = 0
         self._began = time.monotonic()
         self._started_at = datetime.now(UTC)
@@ -181,6 +183,7 @@ class Reporter:
         if payload is not None:
             result = QuestionResult.from_json(json.loads(payload)) if isinstance(payload, str) else payload
             report.simpleqa_status = result.status  # type: ignore[attr-defined]  # for teststatus, here only
+            self._limits[getattr(report, "worker_id", "")] = report.__dict__.pop("simpleqa_limit", 0)
             if self._is_remote(report):
                 self._keep(result)
             self._take(result)
@@ -221,6 +224,7 @@ class Reporter:
             total,
             self._counts(),
             elapsed_s=time.monotonic() - self._began,
+            in_flight=limit if (limit := sum(self._limits.values())) < self._plan.options.concurrency else 0,
             width=self._width,
         )
         if done < total:

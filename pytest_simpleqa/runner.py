@@ -159,6 +159,7 @@ class Runner:
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
             item.mark_report(report)
             report.simpleqa = self._payload(item.result)  # type: ignore[attr-defined]  # extra attributes travel
+            report.simpleqa_limit = self._engine.limit if self._engine else 0  # type: ignore[attr-defined]  # likewise
         return report
 
     def _payload(self, result: QuestionResult) -> QuestionResult | str:
