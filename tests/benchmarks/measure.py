@@ -125,7 +125,7 @@ def measured(command: Sequence[str], folder: Path, environment: Mapping[str, str
         guard.cancel()
         _reap_orphans(process.pid)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run_dir = next((path.parent for path in folder.glob(".simpleqa/*/run.json")), None)
+    run_dir = run_dir_of(folder)
     return Measured(
         status=status,
         output=(folder / "output.txt").read_text(encoding="utf-8", errors="replace"),
@@ -137,6 +137,11 @@ def measured(command: Sequence[str], folder: Path, environment: Mapping[str, str
         report=read_report(run_dir),
         run_dir=run_dir,
     )
+
+
+def run_dir_of(folder: Path) -> Path | None:
+    """Return the directory of the only run in `folder`; None where there is none."""
+    return next((path.parent for path in folder.glob(".simpleqa/*/run.json")), None)
 
 
 def read_report(run_dir: Path | None) -> dict[str, Any] | None:
