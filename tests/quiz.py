@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import pytest
 
 TOPICS = ("Art", "TV shows", "中国文化")
 TYPES = ("Date", "Person")
+RECORDED = "replay:recorded.jsonl"
 
 ANSWERER = '''
 import time
@@ -34,6 +36,12 @@ def answer(prompt):
     return "I say " + prompt
 '''
 """A module `answerer` that counts what it is asked."""
+
+
+def patient(seconds: float) -> float:
+    """Return `seconds`, or more where the machine has more to do than it has processors."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 1.0
+    return seconds * max(1.0, 2 * load / (os.cpu_count() or 1))
 
 
 @dataclass
@@ -91,6 +99,8 @@ class Quiz:
         self.pytester = pytester
         self.path = pytester.path
         self.environment: dict[str, str] = {}
+        """Variables of sessions in a process of their own."""
+        self._old: set[Path] = set()
         self.write(verdicts)
         (self.path / "answerer.py").write_text(ANSWERER, encoding="utf-8")
 
@@ -118,26 +128,33 @@ class Quiz:
         with (self.path / "recorded.jsonl").open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row) + "\n" for row in recorded)
 
-    def args(
-        self, *args: str, answer: str = "replay:recorded.jsonl", judge: str = "replay:recorded.jsonl"
-    ) -> list[str]:
-        """Return the arguments of a session over the dataset."""
-        return ["--simpleqa-dataset=quiz.csv", f"--answer-llm={answer}", f"--judge-llm={judge}", *args]
+    def args(self, *args: str, answer: str = RECORDED) -> list[str]:
+        """Return the arguments of a session over the dataset, judged by what was recorded."""
+        return ["--simpleqa-dataset=quiz.csv", f"--answer-llm={answer}", f"--judge-llm={RECORDED}", *args]
 
     def counted(self, *args: str) -> list[str]:
         """Return the arguments of a session whose answers come from `answerer`, which counts."""
         return self.args(*args, answer="python:answerer:answer")
 
-    def run(self, *args: str, plain: bool = False) -> Session:
-        """Run a session in a process of its own; `plain` leaves the dataset's arguments to `args`."""
-        return self.finish(self.start(*args, plain=plain))
+    def run(self, *args: str) -> Session:
+        """Put the dataset to what was recorded of it."""
+        return self.pytest(*self.args(*args))
 
     def count(self, *args: str) -> Session:
-        """Run a session whose answers come from `answerer`."""
-        return self.finish(self.start(*self.counted(*args), plain=True))
+        """Put the dataset to `answerer`."""
+        return self.pytest(*self.counted(*args))
 
-    def start(self, *args: str, plain: bool = False) -> subprocess.Popen[str]:
+    def pytest(self, *args: str) -> Session:
+        """Run a session with these arguments and no others: with workers in a process of its own, else in this one."""
+        return self.apart(*args) if any(re.fullmatch("-n[1-9]", arg) for arg in args) else self._inside(*args)
+
+    def apart(self, *args: str) -> Session:
+        """Run a session with these arguments in a process of its own."""
+        return self.finish(self.start(*args))
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
         """Start a session in a process group of its own."""
+        self._old = set(self._run_dirs())
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SIMPLEQA_", "COV_"))},
             "COLUMNS": "80",
@@ -145,7 +162,7 @@ class Quiz:
             **self.environment,
         }
         return subprocess.Popen(
-            [sys.executable, "-m", "pytest", *(args if plain else self.args(*args))],
+            [sys.executable, "-m", "pytest", *args],
             cwd=self.path,
             env=environment,
             stdout=subprocess.PIPE,
@@ -158,35 +175,31 @@ class Quiz:
     def finish(self, process: subprocess.Popen[str]) -> Session:
         """Wait for a session and gather what it left behind."""
         began = time.monotonic()
-        before = set(self._reports())
         try:
-            out, errors = process.communicate(timeout=60)
+            out, errors = process.communicate(timeout=100)
         finally:
             process.kill()
-        run_dirs = [path for path in self._run_dirs() if path / "report.json" not in before]
-        run_dir = run_dirs[-1] if run_dirs else None
-        written = run_dir / "report.json" if run_dir else None
-        report = json.loads(written.read_text(encoding="utf-8")) if written and written.exists() else None
-        return Session(process.returncode, out.splitlines(), errors, report, run_dir, time.monotonic() - began)
+        return self._session(process.returncode, out.splitlines(), errors, time.monotonic() - began)
 
-    def inside(self, *args: str) -> Session:
-        """Run a session in this process: quick, for what no process boundary can change."""
-        before = set(self._reports())
+    def _inside(self, *args: str) -> Session:
+        self._old = set(self._run_dirs())
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("COLUMNS", "80")
-            result = self.pytester.runpytest_inprocess(*self.args(*args))
-        reports = [path for path in self._reports() if path not in before]
-        report = json.loads(reports[-1].read_text(encoding="utf-8")) if reports else None
-        run_dir = reports[-1].parent if reports else None
-        return Session(int(result.ret), result.outlines, "\n".join(result.errlines), report, run_dir, result.duration)
+            patch.delenv("PYTEST_XDIST_WORKER", raising=False)
+            result = self.pytester.runpytest_inprocess(*args)
+        return self._session(int(result.ret), result.outlines, "\n".join(result.errlines), result.duration)
+
+    def _session(self, status: int, lines: list[str], errors: str, seconds: float) -> Session:
+        new = [path for path in self._run_dirs() if path not in self._old]
+        run_dir = new[-1] if new else None
+        written = run_dir / "report.json" if run_dir else None
+        report = json.loads(written.read_text(encoding="utf-8")) if written and written.exists() else None
+        return Session(status, lines, errors, report, run_dir, seconds)
 
     def _run_dirs(self) -> Sequence[Path]:
         return sorted(
             (path.parent for path in self.path.glob(".simpleqa/*/run.json")), key=lambda path: path.stat().st_mtime_ns
         )
-
-    def _reports(self) -> Sequence[Path]:
-        return [path for run_dir in self._run_dirs() if (path := run_dir / "report.json").exists()]
 
     @property
     def asked(self) -> list[str]:

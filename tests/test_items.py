@@ -17,7 +17,7 @@ def quiz(pytester: pytest.Pytester) -> Quiz:
 
 def collected(quiz: Quiz, *args: str) -> list[str]:
     """Return the node ids that a session would run."""
-    session = quiz.inside("--collect-only", "-q", *args)
+    session = quiz.run("--collect-only", "-q", *args)
     return [line for line in session.lines if "::" in line]
 
 
@@ -108,7 +108,7 @@ def test_pasted_node_ids_beside_ordinary_tests(quiz: Quiz, mode: tuple[str, ...]
     (quiz.path / "quiz.csv").rename(quiz.path / "data" / "quiz.csv")
     quiz.file("test_plain.py", "def test_one():\n    pass\n\n\ndef test_two():\n    assert 0\n")
     args = quiz.counted("quiz.csv::q0002", "quiz.csv::q0003", "test_plain.py::test_one", *mode)
-    session = quiz.run(*args, "--simpleqa-dataset=data/quiz.csv", plain=True)
+    session = quiz.pytest(*args, "--simpleqa-dataset=data/quiz.csv")
     assert session.last == "1 passed, 2 correct"
     assert sorted(quiz.asked) == ["Who did thing 2?", "Who did thing 3?"]
     assert session.progress == (6, 2, 2, False)
@@ -136,7 +136,7 @@ def test_an_id_of_the_dataset_beside_a_path_picks_that_question(quiz: Quiz) -> N
 
 def test_collect_only_needs_no_model_and_leaves_nothing(quiz: Quiz) -> None:
     """--collect-only lists the questions without a model, asks nothing and writes no run."""
-    session = quiz.run("--simpleqa-dataset=quiz.csv", "--collect-only", "-n2", plain=True)
+    session = quiz.pytest("--simpleqa-dataset=quiz.csv", "--collect-only", "-n2")
     assert session.status == 0
     assert sum("q000" in line for line in session.lines) == 6
     assert not (quiz.path / ".simpleqa").exists()
@@ -160,9 +160,15 @@ def pytest_collection_modifyitems(items):
 """
 
 
-@MODES
-@pytest.mark.parametrize("mark", ["skip(reason='not today')", "skipif(True, reason='not today')"])
-def test_a_skipped_question_is_never_asked(quiz: Quiz, mode: tuple[str, ...], mark: str) -> None:
+@pytest.mark.parametrize(
+    ("mark", "mode"),
+    [
+        ("skip(reason='not today')", ()),
+        ("skipif(True, reason='not today')", ()),
+        ("skip(reason='not today')", ("-n2",)),
+    ],
+)
+def test_a_skipped_question_is_never_asked(quiz: Quiz, mark: str, mode: tuple[str, ...]) -> None:
     """A question that a conftest has marked to be skipped is not asked, not even ahead."""
     quiz.file("conftest.py", SKIPPER.format(mark=mark))
     session = quiz.count(*mode)
@@ -187,5 +193,5 @@ def test_fixtures_of_the_whole_session_stay_out(quiz: Quiz) -> None:
     quiz.file(
         "conftest.py", "import pytest\n\n@pytest.fixture(autouse=True)\ndef loud():\n    assert False\n    yield\n"
     )
-    session = quiz.inside()
+    session = quiz.run()
     assert (session.status, session.counts) == (0, (6, 0, 0, 0, 0))

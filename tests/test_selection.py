@@ -18,7 +18,7 @@ def quiz(pytester: pytest.Pytester) -> Quiz:
 @MODES
 def test_last_failed_asks_exactly_the_failed(quiz: Quiz, mode: tuple[str, ...]) -> None:
     """--lf asks the questions that failed last time and no other, and the Report says what was left out."""
-    quiz.inside()
+    quiz.run()
     session = quiz.count("--lf", *mode)
     assert sorted(quiz.asked) == ["Who did thing 2?", "Who did thing 5?"]
     assert session.progress == (5, 2, 2, False)
@@ -28,14 +28,13 @@ def test_last_failed_asks_exactly_the_failed(quiz: Quiz, mode: tuple[str, ...]) 
 
 def test_failed_first_asks_them_first(quiz: Quiz) -> None:
     """--ff runs the failed questions first, then the others."""
-    quiz.inside()
+    quiz.run()
     session = quiz.count("--ff", "--simpleqa-concurrency=1")
     assert [line.split()[-1] for line in quiz.asked] == ["2?", "5?", "1?", "3?", "4?"]
     assert session.progress == (5, 5, 5, True)
 
 
-@MODES
-@pytest.mark.parametrize("option", ["--lf", "--ff"])
+@pytest.mark.parametrize(("option", "mode"), [("--lf", ()), ("--ff", ()), ("--lf", ("-n2",))])
 def test_with_none_failed_nothing_is_asked(quiz: Quiz, option: str, mode: tuple[str, ...]) -> None:
     """--lf and --ff with no failed question in the cache select none, say so, and never pay for everything again."""
     session = quiz.count(option, *mode)
@@ -48,7 +47,7 @@ def test_failures_of_ordinary_tests_are_not_the_datasets(quiz: Quiz) -> None:
     """With failures of other tests alone in the cache, --lf runs those and asks no question."""
     quiz.file("test_plain.py", "def test_bad():\n    assert 0\n\n\ndef test_good():\n    pass\n")
     quiz.write("AAAAA")
-    quiz.inside("test_plain.py")
+    quiz.run("test_plain.py")
     session = quiz.count("--lf", "test_plain.py")
     assert (session.status, quiz.asked) == (1, [])
     assert "1 failed" in session.last
@@ -57,7 +56,7 @@ def test_failures_of_ordinary_tests_are_not_the_datasets(quiz: Quiz) -> None:
 
 def test_without_the_cache_last_failed_is_unknown_to_pytest(quiz: Quiz) -> None:
     """With the cache plugin off a whole run works as ever."""
-    session = quiz.inside("-pno:cacheprovider")
+    session = quiz.run("-pno:cacheprovider")
     assert session.counts == (2, 2, 1, 0, 0)
 
 
@@ -69,8 +68,8 @@ def test_last_failed_none_option_asks_nothing_either(quiz: Quiz) -> None:
 
 def test_stepwise_goes_on_behind_the_failure(quiz: Quiz) -> None:
     """--stepwise stops at the first failed question and starts there next time."""
-    first = quiz.inside("--stepwise", "--simpleqa-concurrency=1")
-    second = quiz.inside("--stepwise", "--simpleqa-concurrency=1", "--stepwise-skip")
+    first = quiz.run("--stepwise", "--simpleqa-concurrency=1")
+    second = quiz.run("--stepwise", "--simpleqa-concurrency=1", "--stepwise-skip")
     assert first.last.startswith("1 correct, 1 incorrect")
     assert "1 deselected" in second.last
     assert second.last.endswith("1 correct, 2 incorrect, 1 not attempted")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from .fake_server import Answer, FakeServer, error
-from .quiz import Quiz, Session
+from .quiz import Quiz, Session, patient
 
 MODES = pytest.mark.parametrize("mode", [(), ("-n2",)], ids=["bare", "n2"])
 ASK_FAKE = ("--answer-llm=fake:m", "--judge-llm=fake:judge")
@@ -33,7 +33,7 @@ def server() -> Iterator[FakeServer]:
 def put_to(server: FakeServer, quiz: Quiz, *args: str) -> Session:
     """Put the dataset to the server, which answers and judges."""
     quiz.environment |= server.environment()
-    return quiz.run("--simpleqa-dataset=quiz.csv", *ASK_FAKE, *args, plain=True)
+    return quiz.apart("--simpleqa-dataset=quiz.csv", *ASK_FAKE, *args)
 
 
 # --- pytest's own stops ------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def interrupt(quiz: Quiz, number: int, *args: str, group: bool = False) -> Sessi
     """Start a slow run, send it a signal when some questions are done, and return how it ended."""
     quiz.write("A" * 100)
     quiz.file("delay.txt", "0.1")
-    process = quiz.start(*quiz.counted("--simpleqa-concurrency=4", *args), plain=True)
+    process = quiz.start(*quiz.counted("--simpleqa-concurrency=4", *args))
     deadline = time.monotonic() + 30
     while len(quiz.asked) < 10:
         assert time.monotonic() < deadline
@@ -131,7 +131,7 @@ def test_a_signal_ends_the_run_with_its_report(quiz: Quiz, number: int, args: tu
     """Ctrl-C and SIGTERM end the run within 3 s with status 2 and a Report of what was finished."""
     session = interrupt(quiz, number, *args, group=group)
     assert session.status == 2, session.text + session.errors
-    assert session.seconds < 3
+    assert session.seconds < patient(3)
     assert session.report is not None, session.text
     assert session.report["exit_status"] == 2
     assert 6 <= session.report["n"] < 100
@@ -201,7 +201,7 @@ def test_a_service_that_refuses_is_asked_once(
     session = put_to(server, quiz, *mode)
     assert session.status == 1
     assert len(server.requests) <= (2 if mode else 1)
-    assert session.seconds < 10
+    assert session.seconds < patient(10)
     stops = [line for line in session.lines if line.startswith("!") and words in line]
     assert len(stops) == 1, session.text
     assert session.counts[4] == len(server.requests)
@@ -226,9 +226,9 @@ def test_a_dead_server_ends_the_run_by_itself(quiz: Quiz, mode: tuple[str, ...])
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     quiz.environment["SIMPLEQA_FAKE"] = json.dumps({"base_url": address, "api_key": "sk-fake-0123456789"})
-    session = quiz.run("--simpleqa-dataset=quiz.csv", *ASK_FAKE, "--simpleqa-timeout=2", *mode, plain=True)
+    session = quiz.apart("--simpleqa-dataset=quiz.csv", *ASK_FAKE, "--simpleqa-timeout=2", *mode)
     assert session.status == 1
-    assert session.seconds < 12
+    assert session.seconds < patient(12)
     assert session.counts[4] <= 2 * 32
     assert not session.progress[3]
     assert sum(line.startswith("!") and "fake:m" in line for line in session.lines) == 1, session.text
@@ -259,7 +259,7 @@ def test_a_hanging_server_ends_within_the_deadline(quiz: Quiz, server: FakeServe
     server.script(lambda body, nth: Answer("x", fault="hang"))
     session = put_to(server, quiz, "--simpleqa-timeout=1")
     assert session.status == 1
-    assert session.seconds < 8
+    assert session.seconds < patient(8)
     assert session.counts[0] == 0
 
 
@@ -267,15 +267,17 @@ def test_no_process_is_left_behind(quiz: Quiz, server: FakeServer) -> None:
     """When a worker's question hangs for ever, Ctrl-C still ends every process."""
     server.script(lambda body, nth: Answer("x", fault="hang"))
     quiz.environment |= server.environment()
-    process = quiz.start("--simpleqa-dataset=quiz.csv", *ASK_FAKE, "-n2", plain=True)
+    process = quiz.start("--simpleqa-dataset=quiz.csv", *ASK_FAKE, "-n2")
     deadline = time.monotonic() + 30
     while len(server.requests) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     session = quiz.finish(process)
     assert session.status == 2
-    assert session.seconds < 4
-    time.sleep(0.2)
+    assert session.seconds < patient(4)
+    deadline = time.monotonic() + patient(2)
+    while _members(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert not _members(process.pid)
 
 

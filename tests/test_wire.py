@@ -28,7 +28,7 @@ def server() -> Iterator[FakeServer]:
 def put_to(server: FakeServer, quiz: Quiz, *args: str) -> Session:
     """Put the dataset to the server, which answers and judges."""
     quiz.environment |= server.environment()
-    return quiz.run(*ASK_FAKE, "-q", *args, plain=True)
+    return quiz.apart(*ASK_FAKE, "-q", *args)
 
 
 @pytest.mark.parametrize(
