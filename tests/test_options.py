@@ -256,12 +256,14 @@ def test_parameters_are_json_else_text(folder: pytest.Pytester, server: FakeServ
 def test_concurrency_bounds_the_whole_run(
     folder: pytest.Pytester, server: FakeServer, how: tuple[str, ...], most: int
 ) -> None:
-    """So many pairs are in flight in all, however many workers there are, and the bound is reached."""
+    """So many pairs are in flight in all, however many workers there are; a single process reaches the bound."""
     (folder.path / "questions.csv").write_text(many_questions(12), encoding="utf-8")
     server.latency = server.judge_latency = 0.05
     result = folder.runpytest_subprocess(*SERVED, f"--simpleqa-concurrency={most}", *how)
     assert report_of(folder.path)["n"] == 12, result.stdout.str()
-    assert server.max_in_flight == most
+    assert server.max_in_flight <= most
+    if not how:  # on a busy machine one worker may be done before the other has begun
+        assert server.max_in_flight == most
 
 
 def test_the_timeout_ends_a_question_that_hangs(folder: pytest.Pytester, server: FakeServer) -> None:
@@ -271,7 +273,7 @@ def test_the_timeout_ends_a_question_that_hangs(folder: pytest.Pytester, server:
     report = report_of(folder.path)
     assert (report["n"], report["errors"], report["correct"]) == (3, 1, 1)
     assert report["samples"][1]["error"]["kind"] == "timeout"
-    assert result.duration < 5
+    assert result.duration < 30  # the default deadline is 90
 
 
 @pytest.mark.parametrize(("rule", "counts"), [("strict", (0, 1)), ("paper", (1, 0))], ids=["strict", "paper"])
