@@ -216,9 +216,9 @@ class Engine:
                 return
             if self._log is not None:
                 self._log.answer(question, repeat, reply, budget.spent)
-        self._finish(ask, budget, reply, await self._judged(question, reply, budget))
+        self._finish(ask, budget, reply, await self._judged(ask, reply, budget))
 
-    async def _judged(self, question: Question, reply: Reply, budget: Budget) -> Judgement:
+    async def _judged(self, ask: Ask, reply: Reply, budget: Budget) -> Judgement:
         if not reply.text.strip():
             return Judgement(Verdict.NOT_ATTEMPTED)
         model = self._judge.model
@@ -227,7 +227,7 @@ class Engine:
             assert model is not None
             return await self._judge_line.attempt(lambda: model.complete(prompt), budget)
 
-        judging = self._judge.judge(question, reply.text, complete)
+        judging = self._judge.judge(ask.question, reply.text, complete, ask.repeat)
         try:  # a judge with a model spends its time in `complete`, where waiting for a slot is free
             return take_judgement(await (judging if model is not None else budget.run(judging)))
         except ModelError as error:

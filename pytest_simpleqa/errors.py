@@ -1,12 +1,12 @@
 """The exception tree.
 
-    SimpleQAError            a mistake of the user: one line, no traceback (exit 4 under pytest)
-    ├── OptionError          an option or ini value
-    ├── DatasetError         a dataset that cannot be read: file, row and what is wrong
-    ├── SpecError            a model spec: alias, key, package or file that is missing
-    └── RunError             a run directory or Report that cannot be read, written or resumed
-    ModelError               a model gave no usable reply: a typed value that the engine acts on
-    RunStopped               the run stopped itself (401, quota) or was told to stop
+SimpleQAError            a mistake of the user: one line, no traceback (exit 4 under pytest)
+├── OptionError          an option or ini value
+├── DatasetError         a dataset that cannot be read: file, row and what is wrong
+├── SpecError            a model spec: alias, key, package or file that is missing
+└── RunError             a run directory or Report that cannot be read, written or resumed
+ModelError               a model gave no usable reply: a typed value that the engine acts on
+RunStopped               the run stopped itself (401, quota) or was told to stop
 """
 
 from __future__ import annotations

@@ -108,6 +108,8 @@ class Options:
     answer_llm: str | None
     """None only under --collect-only."""
     judge_llm: str | None
+    judge_base: Path
+    """What a relative path in the judge's spec counts from."""
     dataset: str
     dataset_base: Path
     """What a relative dataset path counts from."""
@@ -162,6 +164,7 @@ class Options:
         return cls(
             answer_llm=answer_llm,
             judge_llm=judge_llm,
+            judge_base=said.path_text("judge_llm")[1],
             dataset=source,
             dataset_base=base,
             answer_params=said.params("answer_llm_param", {}),

@@ -7,15 +7,13 @@ import pytest
 from . import wire
 from .cast import Cast
 from .errors import OptionError, SimpleQAError
-from .judges.spec import resolve_judge
 from .models.embedded import Embedded
-from .models.spec import resolve_answerer
 from .options import Options
 from .plan import Plan
 from .report import require_writable
 from .reporter import Reporter
 from .runner import Runner, Seat
-from .surroundings import surroundings_of
+from .surroundings import cast_of
 from .wording import visible
 
 
@@ -38,7 +36,8 @@ def register(config: pytest.Config) -> None:
 def _register_worker(config: pytest.Config, asked: Options) -> None:
     worker = wire.Worker(config)
     plan = Plan.make(config, asked, worker.dataset_path)
-    runner = Runner(config, plan, worker.seat, Embedded(worker.addresses), worker.upcoming)
+    embedded = Embedded(worker.addresses)
+    runner = Runner(config, plan, worker.seat, lambda: cast_of(config, plan, embedded), embedded, worker.upcoming)
     config.pluginmanager.register(worker, "simpleqa-worker")
     config.pluginmanager.register(runner, "simpleqa-runner")
 
@@ -50,7 +49,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
         require_writable(asked.out)
     plan = Plan.make(config, asked)
     embedded = Embedded()
-    cast = _cast(config, plan, embedded) if asked.answer_llm else Cast()
+    cast = cast_of(config, plan, embedded) if asked.answer_llm else Cast()
     embedded.paths = cast.local_paths
     reporter = Reporter(
         config,
@@ -76,15 +75,4 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     def seat() -> Seat:
         return Seat(asked.concurrency, *cast.limits, run_dir=reporter.run_dir, resuming=reporter.resumed > 0)
 
-    config.pluginmanager.register(Runner(config, plan, seat, embedded), "simpleqa-runner")
-
-
-def _cast(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
-    options = plan.options
-    around = surroundings_of(config, plan, embedded)
-    assert options.answer_llm is not None
-    assert options.judge_llm is not None
-    return Cast(
-        resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around),
-        resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, around, paper=options.paper),
-    )
+    config.pluginmanager.register(Runner(config, plan, seat, lambda: cast, embedded), "simpleqa-runner")

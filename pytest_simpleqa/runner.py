@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
+from .cast import Cast
 from .engine import Engine
 from .errors import RunStopped
 from .items import QuestionCollector, QuestionItem, wants_failed_of_none
-from .judges.spec import resolve_judge
 from .models.embedded import Embedded
-from .models.spec import resolve_answerer, split_spec
+from .models.spec import split_spec
 from .plan import Plan
 from .protocol import PlainProtocol, is_plain
 from .records import QuestionResult
 from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, Key, Row, RunLog, read_rows, results_files
-from .surroundings import start_servers, surroundings_of
+from .surroundings import start_servers
 
 LOOK_AHEAD = 8
 """Questions started and not yet reached, as a multiple of the pairs in flight: a slow answer must not hold the line."""
@@ -71,12 +71,14 @@ class Runner:
         config: pytest.Config,
         plan: Plan,
         seat: Callable[[], Seat],
+        cast: Callable[[], Cast],
         embedded: Embedded,
         upcoming: Callable[[pytest.Session], Upcoming] | None = None,
     ) -> None:
         self._config = config
         self._plan = plan
         self._seat = seat
+        self._cast = cast
         self._embedded = embedded
         self._upcoming = upcoming or _rest_of_session
         self._ahead: Upcoming | None = None
@@ -193,13 +195,9 @@ class Runner:
     def _open(self, session: pytest.Session) -> Engine:
         """Open the engine at the first question that is reached: nothing is built while collecting."""
         seat, options = self._seat(), self._plan.options
-        around = surroundings_of(self._config, self._plan, self._embedded)
-        assert options.answer_llm is not None
-        assert options.judge_llm is not None
-        answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
-        judge = resolve_judge(
-            options.judge_llm, options.judge_params, options.grade_prompt, around, paper=options.paper
-        )
+        cast = self._cast()
+        assert cast.answerer is not None
+        assert cast.judge is not None
         self._run_dir = seat.run_dir
         known: dict[Key, Row] = {}
         if seat.run_dir is not None:
@@ -207,8 +205,8 @@ class Runner:
                 known, _ = read_rows(results_files(seat.run_dir))
             self._log = RunLog(seat.run_dir / seat.results_name)
         self._engine = Engine(
-            answerer,
-            judge,
+            cast.answerer,
+            cast.judge,
             concurrency=seat.concurrency,
             timeout=options.timeout,
             answer_limit=seat.answer_limit,
@@ -216,7 +214,7 @@ class Runner:
             log=self._log,
             known=known,
             watch=_watch(seat),
-            names=(options.answer_llm, options.judge_llm),
+            names=(options.answer_llm or "", options.judge_llm or ""),
         )
         self._window = window(seat.concurrency, self._config)
         self._ahead = self._upcoming(session)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pluggy
 import pytest
 
+from .cast import Cast
 from .errors import SpecError
+from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
 from .models.protocol import Model
-from .models.spec import Surroundings
+from .models.spec import Surroundings, resolve_answerer, split_spec
 from .models.threads import DaemonThreads
 from .plan import Plan
 
@@ -26,7 +29,21 @@ def start_servers(embedded: Embedded) -> None:
         raise pytest.UsageError(str(error)) from None
 
 
-def surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Surroundings:
+def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
+    """Return who answers and who judges under the options of `plan`. Raises SpecError."""
+    options = plan.options
+    around = _surroundings_of(config, plan, embedded)
+    assert options.answer_llm is not None
+    assert options.judge_llm is not None
+    is_python = split_spec(options.judge_llm)[0] == "python"  # importable is what the invocation directory holds
+    judging = around if is_python else replace(around, base=options.judge_base)
+    return Cast(
+        resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around),
+        resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper),
+    )
+
+
+def _surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Surroundings:
     """Return what the specs of `plan` may need from this process."""
     hook = config.hook
     return Surroundings(

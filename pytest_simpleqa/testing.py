@@ -90,7 +90,7 @@ class FakeJudge:
         self.closed = 0
         """How often it was closed."""
 
-    async def judge(self, question: Question, predicted: str, complete: Complete) -> Judgement:
+    async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
         """Record what is shown, wait `latency_s`, then find what is due."""
         self.judged.append((question, predicted))
         number = len(self.judged)

@@ -359,7 +359,7 @@ def test_a_judge_that_refuses_stops_the_run_and_keeps_the_answer() -> None:
             super().__init__()
             self.model = FakeModel(ModelError("quota", "no credit left", status=429))
 
-        async def judge(self, question: Question, predicted: str, complete: Any) -> Judgement:
+        async def judge(self, question: Question, predicted: str, complete: Any, repeat: int = 1) -> Judgement:
             await complete("grade")
             raise AssertionError
 

@@ -28,7 +28,7 @@ class ModelJudge:
         self._template = template
         self._paper = paper
 
-    async def judge(self, question: Question, predicted: str, complete: Complete) -> Judgement:
+    async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
         shown, notes = _shown(predicted)
         prompt = self._template.render(question, shown)
         calls = prompt_tokens = completion_tokens = 0
@@ -87,7 +87,7 @@ class RulesJudge:
 
     model: Model | None = None
 
-    async def judge(self, question: Question, predicted: str, complete: Complete) -> Judgement:
+    async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
         if len(predicted) > _LONG_ANSWER:  # long texts take a while: leave the loop to others
             return Judgement(await asyncio.to_thread(judge_by_rules, question.problem, question.answer, predicted))
         return Judgement(judge_by_rules(question.problem, question.answer, predicted))
@@ -106,8 +106,8 @@ class ReplayJudge:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
 
-    async def judge(self, question: Question, predicted: str, complete: Complete) -> Judgement:
-        verdict = self._recording.recorded_verdict(question)
+    async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
+        verdict = self._recording.recorded_verdict(question, repeat)
         if verdict is None:
             raise ModelError("missing", f"{self._recording.name} has no verdict on this question", calls=0)
         return Judgement(verdict)
@@ -127,7 +127,7 @@ class FunctionJudge:
         self._name = name
         self._function = function
 
-    async def judge(self, question: Question, predicted: str, complete: Complete) -> Judgement:
+    async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
         said = await self._function(question, predicted)
         if said is None:
             raise ModelError("declined", f"{self._name} gave no verdict")

@@ -19,10 +19,11 @@ class Judge(Protocol):
     model: Model | None
     """The judge model; None for a judge that asks none."""
 
-    async def judge(self, question: Question, predicted: str, complete: Complete) -> Judgement:
+    async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
         """Return the judgement; raise ModelError where the judge model gave no usable reply.
 
-        `predicted` is never blank. `complete` may be called only where `model` is not None.
+        `predicted` is never blank; `repeat` counts the askings of one question from 1. `complete` may be
+        called only where `model` is not None.
         """
         ...
 
