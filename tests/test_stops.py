@@ -179,6 +179,27 @@ def test_an_answerer_that_ends_its_process_costs_its_own_row_alone(quiz: Quiz) -
     assert len(quiz.asked) <= 40 + 8  # what was in flight in its worker, both times
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_worker_killed_from_outside_costs_what_it_had_in_flight(quiz: Quiz) -> None:
+    """After kill -9 of a worker no row is lost, and only what it had in flight is asked again."""
+    quiz.write("A" * 40)
+    quiz.file("delay.txt", "0.05")
+    quiz.file(
+        "conftest.py",
+        "import os\nfrom pathlib import Path\n\n"
+        "Path(f\"pid-{os.environ.get('PYTEST_XDIST_WORKER', '')}\").write_text(str(os.getpid()))\n",
+    )
+    process = quiz.start(*quiz.counted("-n2", "--simpleqa-concurrency=6"))
+    deadline = time.monotonic() + 60
+    while len(quiz.asked) < 12 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(int((quiz.path / "pid-gw0").read_text()), signal.SIGKILL)
+    session = quiz.finish(process)
+    assert session.counts == (40, 0, 0, 0, 0)
+    assert session.progress == (40, 40, 40, True)
+    assert len(quiz.asked) <= 40 + 3
+
+
 # --- services ----------------------------------------------------------------------------------
 
 
