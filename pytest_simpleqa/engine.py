@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from .errors import ModelError, RunStopped
+from .errors import ModelError, RunError, RunStopped
 from .intake import take_judgement, take_reply
 from .judges.protocol import Judge
 from .line import Budget, Line, OutOfTime
@@ -183,7 +183,7 @@ class Engine:
         self._in_flight -= 1
         if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, RunStopped):
             self._broken = error
-            self.stop(f"{type(error).__name__}: {error}")
+            self.stop(str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}")
         self._pump()
 
     def _stop_soon(self, reason: str) -> None:

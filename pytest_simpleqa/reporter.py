@@ -38,10 +38,13 @@ from .runlog import (
     DEAD_FILE,
     STOP_FILE,
     SUSPECTS_FILE,
+    Hold,
     Key,
+    Row,
     RunLog,
     create_run_dir,
     read_rows,
+    read_run_json,
     results_files,
     write_run_json,
 )
@@ -87,6 +90,8 @@ class Reporter:
         self._next_pct = plan.options.progress_pct
         self._progress_is_due = False
         self._run_dir: Path | None = None
+        self._hold: Hold | None = None
+        self._torn: set[str] = set()
         self._log: RunLog | None = None
         self._report: Report | None = None
         self._session: pytest.Session | None = None
@@ -119,6 +124,7 @@ class Reporter:
         options = self._plan.options
         now = datetime.now().astimezone()
         run_dir = create_run_dir(options.run_dir, self._plan.name, _model_word(options.answer_llm or ""), now)
+        self._hold = resume.hold(run_dir)
         write_run_json(run_dir, self._run_json())
         return run_dir
 
@@ -130,8 +136,9 @@ class Reporter:
         run_dir = resume.find_run(options.resume, options.run_dir, options.invocation_dir, self._run_json())
         if run_dir is None:
             return None
-        old = resume.require_same(run_dir, self._run_json())
-        resume.wait_for_writers(run_dir)
+        resume.require_same(run_dir, self._run_json())
+        self._hold = resume.hold(run_dir)
+        old = read_run_json(run_dir)  # not sooner: another session may have gone on with it meanwhile
         for name in (STOP_FILE, DEAD_FILE, SUSPECTS_FILE):
             (run_dir / name).unlink(missing_ok=True)
         self.resumed = int(old.get("resumed", 0)) + 1
@@ -166,6 +173,8 @@ class Reporter:
             self._say(f"warning: {answer} judges its own answers", least_verbosity=-1, yellow=True)
         for notice in self._notices:
             self._warn(notice)
+        if self.resumed:
+            self._read_rows()
         self._tell(start_event(self._plan.name, self._selected, answer, judge))
 
     # --- results ---------------------------------------------------------------------------
@@ -324,6 +333,8 @@ class Reporter:
 
     def pytest_unconfigure(self) -> None:
         self._restore_sigterm()
+        if self._hold is not None:
+            self._hold.release()
         if self._plan.options.out_stdout and self._report is not None:
             sys.stdout.write(report_text(self._report))
             sys.stdout.flush()
@@ -370,14 +381,20 @@ class Reporter:
         """Count what was finished ahead of a stop: it stands in the run log though no item reported it."""
         if len(self.results) >= self._selected:
             return
-        rows, torn = read_rows(results_files(self.run_dir))
-        for line in torn:
-            self._warn(line)
+        rows = self._read_rows()
         for _, ask in self._plan.asks():
             if ask.key not in self.results and (row := rows.get(ask.key)) is not None:
                 result = row.result(*ask)
                 if result is not None:
                     self.results[ask.key] = result
+
+    def _read_rows(self) -> Mapping[Key, Row]:
+        """Return what stands in the run log; warn of each line that a kill has torn, once."""
+        rows, torn = read_rows(results_files(self.run_dir))
+        for line in (line for line in torn if line not in self._torn):
+            self._torn.add(line)
+            self._warn(line)
+        return rows
 
     def _in_order(self) -> Iterator[QuestionResult]:
         return (self.results[ask.key] for _, ask in self._plan.asks() if ask.key in self.results)
@@ -431,10 +448,12 @@ class Reporter:
 
     def _keep(self, result: QuestionResult) -> None:
         """Write a row that no local worker has written into the controller's own file."""
-        if self._log is None:
-            self._log = RunLog(self.run_dir / "results.jsonl")
         ask = next(ask for _, ask in self._plan.asks() if ask.key == (result.id, result.repeat))
-        self._log.whole(ask.question, result)
+        try:
+            self._log = self._log or RunLog(self.run_dir / "results.jsonl")
+            self._log.whole(ask.question, result)
+        except RunError as error:  # the row is in the Report all the same
+            self._warn(str(error))
 
     def _drop_empty_run_dir(self) -> None:
         if self._run_dir is not None and not any(path.stat().st_size for path in results_files(self._run_dir)):

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunError
-from .runlog import is_being_written, read_run_json, results_files
+from .runlog import Hold, is_being_written, read_run_json, results_files
 
-_WAIT_S = 20.0
+WAIT_S = 20.0
+"""How long a session waits for another one to let go of a run."""
 _SAME = ("dataset", "answer", "judge", "answer_prompt", "grade_prompt")
 """Parts of run.json that a run and its resumption share."""
 _TIED_TO_A_SESSION = ("dropped_params", "questions")
@@ -65,13 +66,19 @@ def require_same(run_dir: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     return old
 
 
-def wait_for_writers(run_dir: Path, seconds: float = _WAIT_S) -> None:
-    """Wait until nobody writes results into `run_dir` any more; raise RunError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while any(is_being_written(path) for path in results_files(run_dir)):
+def hold(run_dir: Path, seconds: float | None = None) -> Hold:
+    """Take `run_dir` into this session's hands, alone; raise RunError where others have it for `seconds` (20).
+
+    Others are a session that holds it, and the workers of one that was killed, which write to their end.
+    """
+    mine = Hold(run_dir)
+    deadline = time.monotonic() + (WAIT_S if seconds is None else seconds)
+    while not mine.take() or any(is_being_written(path) for path in results_files(run_dir)):
         if time.monotonic() > deadline:
+            mine.release()
             raise RunError(f"{run_dir}: another process is still writing this run; stop it, or wait for its end")
         time.sleep(0.1)
+    return mine
 
 
 def _newest_first(base: Path) -> Iterator[Path]:

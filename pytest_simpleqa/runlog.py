@@ -120,6 +120,26 @@ def _lock(file: int) -> bool:
     return True
 
 
+class Hold:
+    """A run directory in the hands of this session, until `release` or the end of the process, however it ends."""
+
+    def __init__(self, run_dir: Path) -> None:
+        try:
+            self._directory = os.open(run_dir, os.O_RDONLY)
+        except OSError:  # Windows opens no directory
+            self._directory = -1
+
+    def take(self) -> bool:
+        """Take the directory; tell whether no other session holds it."""
+        return self._directory < 0 or _lock(self._directory)
+
+    def release(self) -> None:
+        """Let another session have it; a second time does nothing."""
+        if self._directory >= 0:
+            os.close(self._directory)
+            self._directory = -1
+
+
 def is_being_written(path: Path) -> bool:
     """Tell whether a living process has the results file `path` open for writing."""
     file = os.open(path, os.O_RDONLY)

@@ -15,7 +15,7 @@ import pytest
 
 from .cast import Cast
 from .engine import Engine
-from .errors import RunStopped
+from .errors import RunError, RunStopped
 from .items import QuestionCollector, QuestionItem, wants_failed_of_none
 from .models.embedded import Embedded
 from .models.spec import split_spec
@@ -126,15 +126,18 @@ class Runner:
         """Return the result of `item`, asked now or asked already; keep the look-ahead filled."""
         if item.result is not None:  # a rerun of the item: nothing is paid twice
             return item.result
-        engine = self._engine or self._open(item.session)
-        self._reached += 1
-        self._top_up(engine, item)
         try:
+            engine = self._engine or self._open(item.session)
+            self._reached += 1
+            self._top_up(engine, item)
             return engine.result(item.ask)
         except RunStopped as stop:
             pytest.skip(f"not asked: {stop}")
+        except RunError as error:  # a disk that is full, once for the whole run
+            item.session.shouldfail = item.session.shouldfail or str(error)
+            pytest.skip(f"not asked: {error}")
         finally:
-            self._pass_on_stop(engine, item.session)
+            self._pass_on_stop(item.session)
 
     @pytest.hookimpl
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -254,8 +257,9 @@ class Runner:
             engine.known.update(rows)
             self._suspects = frozenset(_words(suspects))
 
-    def _pass_on_stop(self, engine: Engine, session: pytest.Session) -> None:
-        if engine.stopped and not (session.shouldfail or session.shouldstop):
+    def _pass_on_stop(self, session: pytest.Session) -> None:
+        engine = self._engine
+        if engine is not None and engine.stopped and not (session.shouldfail or session.shouldstop):
             if engine.was_told:
                 session.shouldstop = engine.stopped
             else:

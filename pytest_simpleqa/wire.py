@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -265,4 +266,5 @@ class Controller:
         """Tell every worker on this machine to start nothing new."""
         path = self._run_dir() / STOP_FILE
         if not path.exists():
-            path.write_text(reason, encoding="utf-8")
+            with contextlib.suppress(OSError):  # a disk that is full: the empty file says enough
+                path.write_text(reason, encoding="utf-8")
