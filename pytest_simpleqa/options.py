@@ -69,13 +69,16 @@ OPTIONS = (
     Spec("simpleqa_resume", "RUN", "go on with a run: its directory, 'latest' or 'auto'; not in ini files", ini=False),
     Spec("simpleqa_max_samples", "N", "rows kept in the Report's samples (default 200; -1 = all)"),
     Spec("no_simpleqa_topic_breakdown", None, "leave per_topic out of the Report and the summary", is_flag=True),
-    Spec("simpleqa_fail_on", "LIST", "verdicts that fail: incorrect,not_attempted or none (default incorrect)"),
+    Spec("simpleqa_gate", "EXPR", "what the run must reach, such as 'accuracy >= 0.4'; repeatable", True),
+    Spec("simpleqa_baseline", "FILE", "an earlier Report or run that gates compare with", is_path=True),
+    Spec("simpleqa_max_failures", "RATE", "share of failed rows that leaves a gate undecided (default 0.01)"),
+    Spec("simpleqa_fail_on", "LIST", "verdicts that fail: incorrect,not_attempted, or none as with a gate"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
     Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),
 )  # fmt: skip
 
-NEEDS_MODEL = ("simpleqa_dataset", "simpleqa_resume")
+NEEDS_MODEL = ("simpleqa_dataset", "simpleqa_gate", "simpleqa_baseline", "simpleqa_resume")
 """Options that say nothing without --answer-llm: on the command line alone they are an error."""
 
 
@@ -133,7 +136,13 @@ class Options:
     resume: str | None
     max_samples: int
     topic_breakdown: bool
+    gates: tuple[str, ...]
+    baseline: Path | None
+    max_failures: float
+    """A fraction of the rows."""
     fail_on: frozenset[Verdict]
+    fails_by_order: bool
+    """Whether the user has said which verdicts fail, so that they do beside a gate too."""
     paper: bool
     progress_pct: float
     environment: Mapping[str, str] = field(repr=False)
@@ -187,7 +196,11 @@ class Options:
             resume=said.text("simpleqa_resume"),
             max_samples=said.whole("simpleqa_max_samples", 200, least=-1),
             topic_breakdown=not said.flag("no_simpleqa_topic_breakdown"),
-            fail_on=said.verdicts("simpleqa_fail_on", frozenset({Verdict.INCORRECT})),
+            gates=(gates := tuple(said.many("simpleqa_gate"))),
+            baseline=said.path("simpleqa_baseline"),
+            max_failures=said.number("simpleqa_max_failures", 0.01, most=1.0),
+            fail_on=said.verdicts("simpleqa_fail_on", frozenset() if gates else frozenset({Verdict.INCORRECT})),
+            fails_by_order=said.text("simpleqa_fail_on") is not None,
             paper=said.choice("simpleqa_parse", ("strict", "paper")) == "paper",
             progress_pct=said.number("simpleqa_progress_pct", 25.0, most=100.0),
             environment=said.environment("simpleqa_env_file"),

@@ -7,6 +7,7 @@ import pytest
 from . import wire
 from .cast import Cast
 from .errors import OptionError, SimpleQAError
+from .gates import Gates
 from .models.embedded import Embedded
 from .options import Options
 from .plan import Plan
@@ -47,32 +48,28 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
         raise OptionError("--dist each would put every question once per worker; use --dist load")
     if asked.out is not None:
         require_writable(asked.out)
+    gates = Gates.of(asked.gates, asked.baseline, asked.max_failures)
     plan = Plan.make(config, asked)
     embedded = Embedded()
     cast = cast_of(config, plan, embedded) if asked.answer_llm else Cast()
     embedded.paths = cast.local_paths
-    reporter = Reporter(
-        config,
-        plan,
-        describe=cast.describe,
-        calls_per_question=cast.calls_per_question,
-        notices=cast.notices,
-    )
+    reporter = Reporter(config, plan, cast, gates)
     config.pluginmanager.register(reporter, "simpleqa-reporter")
     if wire.distributes(config):
         controller = wire.Controller(
             config,
             plan,
-            run_dir=lambda: reporter.run_dir,
+            run_dir=lambda: reporter.run_dir.path,
             limits=cast.limits,
             embedded=embedded,
             on_selected=reporter.selected,
-            resuming=lambda: reporter.resumed > 0,
+            resuming=lambda: reporter.run_dir.resumed > 0,
         )
         config.pluginmanager.register(controller, "simpleqa-controller")
         return
 
     def seat() -> Seat:
-        return Seat(asked.concurrency, *cast.limits, run_dir=reporter.run_dir, resuming=reporter.resumed > 0)
+        home = reporter.run_dir
+        return Seat(asked.concurrency, *cast.limits, run_dir=home.path, resuming=home.resumed > 0)
 
     config.pluginmanager.register(Runner(config, plan, seat, lambda: cast, embedded), "simpleqa-runner")

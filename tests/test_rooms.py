@@ -29,8 +29,8 @@ BELOW = (
 ABOVE = (
     ("hookspecs", "options"),
     ("plan",),
-    ("items", "surroundings", "scheduling"),
-    ("protocol",),
+    ("items", "surroundings", "scheduling", "screen", "ending", "rundir"),
+    ("protocol", "jsonreport"),
     ("runner", "reporter"),
     ("wire",),
     ("roles",),
