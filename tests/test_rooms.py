@@ -18,12 +18,13 @@ BELOW = (
     ("errors", "secret", "paths"),
     ("records", "download", "rows", "retry"),
     ("prompts", "dataset", "metrics", "runlog", "intake"),
-    ("models",),
+    ("models", "intervals"),
     ("judges", "report", "resume"),
-    ("line", "cast", "caller", "runevents", "wording", "testing"),
-    ("engine", "terminal"),
-    ("library",),
-    ("__init__", "cli"),
+    ("line", "cast", "caller", "runevents", "wording", "testing", "pairing"),
+    ("engine", "terminal", "baseline", "repeats", "gate"),
+    ("library", "comparison", "decision"),
+    ("__init__", "gates"),
+    ("cli",),
 )
 """Modules and packages by rank, the lowest first: each may import from lower ones alone."""
 ABOVE = (
