@@ -216,12 +216,12 @@ def _reap_orphans(group: int, patience_s: float = 5.0) -> None:
                 time.sleep(0.05)
 
 
-def write_dataset(path: Path, rows: int, *, recorded: bool = False) -> Path:
-    """Write a dataset of the shape of SimpleQA; with `recorded` the rows carry answers and grades to replay."""
+def write_dataset(path: Path, rows: int) -> Path:
+    """Write a dataset of the shape of SimpleQA."""
     topics, kinds = ("Art", "Geography", "Music", "Sports", "TV shows"), ("Date", "Number", "Person", "Place")
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["metadata", "problem", "answer", *(["predicted", "grade"] if recorded else [])])
+        writer.writerow(["metadata", "problem", "answer"])
         for number in range(1, rows + 1):
             metadata = {
                 "topic": topics[number % 5],
@@ -229,6 +229,5 @@ def write_dataset(path: Path, rows: int, *, recorded: bool = False) -> Path:
                 "urls": [f"https://example.org/{number}/{place}" for place in range(4)],
             }
             problem = f"On what day, month and year did the person of number {number} receive the prize of that name?"
-            said = [f"it was number {number}", "ABC"[number % 3]] if recorded else []
-            writer.writerow([str(metadata), problem, f"number {number}", *said])
+            writer.writerow([str(metadata), problem, f"number {number}"])
     return path
