@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from . import options
+from . import optiontable
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    options.add_options(parser)
+    optiontable.add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -19,7 +19,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "simpleqa(topic, answer_type): label of a question's item; for -m")
-    if options.is_asked_for(config):
+    if optiontable.is_asked_for(config):
         from .roles import register
 
         register(config)

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import pytest
 from xdist.scheduler import LoadScheduling
 
-if TYPE_CHECKING:
-    from .wire import Controller
+
+class Dealer(Protocol):
+    """What the controller decides about its workers (`node` is xdist's WorkerController)."""
+
+    @property
+    def active(self) -> int:
+        """How many workers get questions."""
+        ...
+
+    def takes_questions(self, node: Any) -> bool:
+        """Tell whether a worker has a share of what may be in flight."""
+        ...
+
+    def depth(self, node: Any) -> int:
+        """Return how deep a worker's queue is to be."""
+        ...
+
+    def blames_first(self, node: Any, queued: Sequence[str]) -> bool:
+        """Tell whether a dead worker fell to the first item of its queue."""
+        ...
 
 
 class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships no py.typed
@@ -21,9 +40,9 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
     nodes: list[Any]
     maxschedchunk: int | None
 
-    def __init__(self, config: pytest.Config, log: Any, controller: Controller, prefix: str) -> None:
+    def __init__(self, config: pytest.Config, log: Any, dealer: Dealer, prefix: str) -> None:
         super().__init__(config, log)
-        self._controller = controller
+        self._dealer = dealer
         self._prefix = prefix
         self._questions: deque[int] = deque()
         """Indices of questions not dealt yet."""
@@ -57,7 +76,7 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
         if self.pending:
             super().check_schedule(node, duration)
         if not self.pending:
-            if self._questions and self._controller.takes_questions(node):
+            if self._questions and self._dealer.takes_questions(node):
                 self._deal(node)
             else:
                 node.shutdown()
@@ -68,7 +87,7 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
         if not left:
             return None
         assert self.collection is not None
-        is_to_blame = self._controller.blames_first(node, [self.collection[index] for index in left])
+        is_to_blame = self._dealer.blames_first(node, [self.collection[index] for index in left])
         crashed = self.collection[left.pop(0)] if is_to_blame else None
         self._sort(left)
         for other in self.node2pending:
@@ -76,10 +95,10 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
         return crashed
 
     def _deal(self, node: Any) -> None:
-        queued, depth = len(self.node2pending[node]), self._controller.depth(node)
+        queued, depth = len(self.node2pending[node]), self._dealer.depth(node)
         if queued >= depth:
             return
-        fair = -(-len(self._questions) // self._controller.active)
+        fair = -(-len(self._questions) // self._dealer.active)
         count = min(depth + depth // 4 - queued, max(fair, 2 - queued), len(self._questions))
         indices = [self._questions.popleft() for _ in range(count)]
         self.node2pending[node].extend(indices)

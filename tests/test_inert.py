@@ -10,7 +10,7 @@ import pytest
 
 from tests.small_run import ASKED, write_files
 
-THIN = {"plugin", "options", "errors", "secret", "paths", "prompts", "records", "hookspecs"}
+THIN = {"plugin", "optiontable", "hookspecs"}
 """What a session loads of ours that has nothing to do with us."""
 HEAVY = {
     "aiohttp", "dotenv", "numpy", "openai", "pooch", "pydantic", "rapidfuzz", "requests", "scipy", "xllamacpp", "yaml",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.options import OPTIONS
+from pytest_simpleqa.optiontable import OPTIONS
 from tests.fake_server import Answer, FakeServer, completion
 from tests.small_run import ASKED, ids_of, many_questions, report_of, run_dirs, run_json_of, write_files
 

@@ -15,7 +15,7 @@ import pytest
 from pytest_simpleqa import hookspecs
 from pytest_simpleqa.models.providers import PROVIDERS
 from pytest_simpleqa.models.settings import Settings, read_settings
-from pytest_simpleqa.options import OPTIONS
+from pytest_simpleqa.optiontable import OPTIONS
 from pytest_simpleqa.records import QuestionResult
 from pytest_simpleqa.report import build_report
 from pytest_simpleqa.screen import WORDS

@@ -28,7 +28,9 @@ BELOW = (
 )
 """Modules and packages by rank, the lowest first: each may import from lower ones alone."""
 ABOVE = (
-    ("hookspecs", "options"),
+    ("hookspecs", "optiontable"),
+    ("said",),
+    ("options",),
     ("plan",),
     ("items", "surroundings", "scheduling", "screen", "ending", "rundir"),
     ("protocol", "jsonreport"),
