@@ -106,6 +106,8 @@ class Reporter:
         if self._progress_is_due:  # not before: the terminal is to show the question's own letter first
             self._progress_is_due = False
             self._progress(len(self.results), self._selected)
+        if report.when != "call" and report.passed and report.nodeid.startswith(self._plan.node_id("")):
+            self._screen.let_go(report)
 
     def _hear(self, report: pytest.TestReport) -> None:
         payload = report.__dict__.pop("simpleqa", None)
