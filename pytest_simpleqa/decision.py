@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .baseline import Baseline
 from .errors import OptionError
-from .gate import Gate
+from .gate import Gate, Slice
 from .intervals import Difference, z_of
 from .metrics import Interval
 from .pairing import FAILED, ComparedRow, difference, furthest_status, measure, pair, rows_of_report
@@ -83,7 +84,7 @@ def decide(
     chosen = [row for row in known if gate.holds_row(row)]
     doubts = [*reasons, *_doubts(report, max_failures)]
     if not chosen and gate.slice:
-        doubts.append(f"no row has the {gate.slice.kind.replace('_', ' ')} {gate.slice.name!r}")
+        doubts.append(_unknown(gate.slice, known))
     if rows is None and gate.slice and len(report.samples) < report.n:
         doubts.append(f"the Report tells the topics of {len(report.samples):,} of its {report.n:,} rows")
     level = 1 - 0.05 / max(1, slice_gates) if gate.slice else 0.95
@@ -95,6 +96,13 @@ def decide(
         doubts += _doubts_about(baseline, max_failures)
         result = _against(gate, known, baseline, level)
     return _finish(gate, result, doubts, level, slice_gates)
+
+
+def _unknown(part: Slice, rows: Iterable[ComparedRow]) -> str:
+    names = sorted({part.name_in(row) for row in rows})
+    close = difflib.get_close_matches(part.name, names, 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"no row has the {part.kind.replace('_', ' ')} {part.name!r}{hint}"
 
 
 def _doubts(report: Report, max_failures: float) -> Iterable[str]:
@@ -148,7 +156,7 @@ def _alone(gate: Gate, rows: Sequence[ComparedRow], z: float) -> GateResult:
     what = f"the interval's {gate.end} end" if gate.end else "the value"
     if verdict == "fail" and gate.holds(value):
         without = sum(row.verdict is None for row in rows)
-        worst = f"at worst, with the {without:,} rows that have no verdict, it is {_figure(gate, bound)}"
+        worst = f"at worst, {without:,} of {len(rows):,} rows having no verdict, it is {_figure(gate, bound)}"
         reason = f"{what} {_figure(gate, value)} is {gate.op} {gate.number:g}, but {worst}"
     else:
         worst = f" (at worst {_figure(gate, bound)})" if bound != value else ""

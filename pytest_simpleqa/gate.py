@@ -34,7 +34,11 @@ class Slice:
 
     def holds(self, row: ComparedRow) -> bool:
         """Tell whether a row belongs to it: the exact name in any case, `(unspecified)` for none."""
-        return (getattr(row, self.kind) or UNSPECIFIED).casefold() == self.name.casefold()
+        return self.name_in(row).casefold() == self.name.casefold()
+
+    def name_in(self, row: ComparedRow) -> str:
+        """Return the name of the slice of this kind that a row belongs to."""
+        return getattr(row, self.kind) or UNSPECIFIED
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,11 +177,11 @@ def _finished(questions: Mapping[Asked, Sequence[ComparedRow]]) -> dict[Asked, t
 
 METRICS = ("accuracy", "attempted_accuracy", "abstention_rate", "hallucination_rate", "coverage", "f_score")
 
-_STATUSES = (*(verdict.value for verdict in Verdict), FAILED)
+STATUSES = (*(verdict.value for verdict in Verdict), FAILED)
 # Every metric is a ratio of sums over rows, so one row counted alone gives its part.
 _PARTS: dict[str, dict[str, Part]] = {
     metric: {
-        status: Counts.from_statuses(["error" if status == FAILED else status]).fraction(metric) for status in _STATUSES
+        status: Counts.from_statuses(["error" if status == FAILED else status]).fraction(metric) for status in STATUSES
     }
     for metric in METRICS
 }
@@ -192,7 +192,7 @@ def furthest_status(metric: str, *, up: bool) -> str:
 
     That is a verdict, but for coverage, which only such a row can lower.
     """
-    choices = _STATUSES if metric == "coverage" else _STATUSES[:-1]
+    choices = STATUSES if metric == "coverage" else STATUSES[:-1]
     # By what a part adds to numerator - ratio * denominator; at 1/2 the order is that of every ratio inside 0 to 1.
     gains = {status: a - b / 2 for status, (a, b) in _PARTS[metric].items() if status in choices}
     return (max if up else min)(gains, key=gains.__getitem__)
