@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,11 @@ def test_a_slice_counts_its_own_rows() -> None:
 
 def test_an_unknown_slice_passes_nothing() -> None:
     """A topic that no row has is undecided, and names the one that was meant."""
-    result = decided("topic[Georaphy].accuracy >= 0", "AAA", topics="aaa")
-    assert (result.verdict, result.reason) == ("undecided", "no row has the topic 'Georaphy'")
+    report, rows = run("AAA")
+    named = [replace(row, topic="Geography") for row in rows]
+    result = decide(parse_gate("topic[Georaphy].accuracy >= 0"), report, named)
+    assert result.verdict == "undecided"
+    assert result.reason == "no row has the topic 'Georaphy'; did you mean Geography?"
 
 
 def test_gates_on_slices_are_corrected_for_their_number() -> None:
