@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +13,8 @@ from .comparison import compare
 from .decision import GateResult, decide_all
 from .errors import OptionError
 from .gate import Gate, parse_gate
-from .pairing import ComparedRow
+from .pairing import ComparedRow, rows_of
+from .records import Question
 from .report import Report
 
 
@@ -33,6 +35,24 @@ class Gates:
         if needing is not None and baseline is None:
             raise OptionError(f"--simpleqa-gate {needing.text!r}: there is no baseline; add --simpleqa-baseline=FILE")
         return cls(gates, None if baseline is None else read_baseline(baseline), max_failures)
+
+    def require_slices(self, questions: Iterable[Question]) -> None:
+        """Raise OptionError where a gate names a topic or an answer type that no question of the run has."""
+        rows = rows_of(list(questions), {})
+        for gate in self.expressions:
+            if gate.slice is not None and not any(gate.holds_row(row) for row in rows):
+                known = sorted({gate.slice.name_in(row) for row in rows})
+                close = get_close_matches(gate.slice.name, known, n=1)
+                hint = f" (did you mean {close[0]!r}?)" if close else f"; there are {', '.join(known)}"
+                kind = gate.slice.kind.replace("_", " ")
+                raise OptionError(
+                    f"--simpleqa-gate {gate.text!r}: no question has the {kind} {gate.slice.name!r}{hint}"
+                )
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the user should know of the baseline: lines and rows that could not be read."""
+        return self.baseline.warnings if self.baseline else ()
 
     def decide(self, report: Report, rows: Sequence[ComparedRow], reasons: Sequence[str]) -> list[GateResult]:
         """Decide the gates that apply to a run; `reasons` are further causes to leave them undecided."""

@@ -91,7 +91,7 @@ class Reporter:
         )
         if answer == judge and calls == 2:
             self._screen.warn(f"{answer} judges its own answers")
-        for notice in self._cast.notices:
+        for notice in (*self._cast.notices, *self._gates.notices):
             self._screen.warn(notice)
         if self.run_dir.resumed:
             self.run_dir.read_rows()  # tells of torn lines before anything is asked

@@ -50,6 +50,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
         require_writable(asked.out)
     gates = Gates.of(asked.gates, asked.baseline, asked.max_failures)
     plan = Plan.make(config, asked)
+    gates.require_slices(plan.dataset)
     embedded = Embedded()
     cast = cast_of(config, plan, embedded) if asked.answer_llm else Cast()
     embedded.paths = cast.local_paths

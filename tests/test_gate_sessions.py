@@ -155,6 +155,7 @@ def test_gates_stand_in_ini_files_as_a_list(quiz: Quiz) -> None:
         ("--simpleqa-gate=accuracy >= 40%", "fraction"),
         ("--simpleqa-gate=acuracy >= 0.4", "accuracy"),
         ("--simpleqa-gate=accuracy >= baseline", "--simpleqa-baseline"),
+        ("--simpleqa-gate=topic[TV show].accuracy >= 0.1", "did you mean 'TV shows'?"),
         ("--simpleqa-baseline=nothing.json", "nothing.json"),
         ("--simpleqa-max-failures=2", "from 0 to 1"),
     ],
