@@ -36,6 +36,9 @@ class Gates:
             raise OptionError(f"--simpleqa-gate {needing.text!r}: there is no baseline; add --simpleqa-baseline=FILE")
         return cls(gates, None if baseline is None else read_baseline(baseline), max_failures)
 
+    def __bool__(self) -> bool:
+        return bool(self.expressions) or self.baseline is not None
+
     def require_slices(self, questions: Iterable[Question]) -> None:
         """Raise OptionError where a gate names a topic or an answer type that no question of the run has."""
         rows = rows_of(list(questions), {})
@@ -65,6 +68,6 @@ class Gates:
             reasons=reasons,
         )
 
-    def compare(self, report: Report, rows: Sequence[ComparedRow]) -> dict[str, Any] | None:
+    def compare(self, rows: Sequence[ComparedRow]) -> dict[str, Any] | None:
         """Return what stands in `Report.comparison`; None without a baseline."""
         return None if self.baseline is None else compare(rows, self.baseline).to_json()

@@ -24,7 +24,7 @@ from .gates import Gates
 from .items import QuestionItem, wants_failed_of_none
 from .judges.parse import parse_paper, parse_verdict
 from .metrics import Counts
-from .pairing import ComparedRow, rows_of
+from .pairing import rows_of
 from .plan import Plan
 from .records import Failure, QuestionResult, Verdict
 from .report import Report, build_report, report_text, write_report
@@ -233,26 +233,21 @@ class Reporter:
 
     def _decided(self, report: Report, session: pytest.Session) -> Report:
         """Return `report` with its gates decided and the exit status that follows."""
+        if not self._gates:
+            return replace(report, exit_status=self._ending.status(session))
+        rows = rows_of(self._plan.dataset.questions, self.results, self._plan.options.repeats)
+        report = replace(report, comparison=self._gates.compare(rows))
         if not self._gates.expressions:
-            comparison = self._gates.compare(report, self._rows())
-            return replace(report, comparison=comparison, exit_status=self._ending.status(session))
+            return replace(report, exit_status=self._ending.status(session))
         reasons = ["interrupted"] if self._ending.was_interrupted else []
-        decided = self._gates.decide(report, self._rows(), reasons)
+        decided = self._gates.decide(report, rows, reasons)
         fails = self._plan.options.fail_on if self._plan.options.fails_by_order else frozenset()
         status = self._ending.gated_status(
             session,
             [gate.verdict for gate in decided],
             questions_fail=any(result.verdict in fails for result in self.results.values()),
         )
-        return replace(
-            report,
-            gates=tuple(gate.to_json() for gate in decided),
-            comparison=self._gates.compare(report, self._rows()),
-            exit_status=status,
-        )
-
-    def _rows(self) -> list[ComparedRow]:
-        return rows_of(self._plan.dataset.questions, self.results, self._plan.options.repeats)
+        return replace(report, gates=tuple(gate.to_json() for gate in decided), exit_status=status)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._report is None:
