@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Self
 
+from .comparisontext import comparison_lines
 from .metrics import Rates
 from .records import QuestionResult
 from .report import Report
+from .textline import Line as Line  # what the summary is made of, for those who show it
+from .textline import Markup, Span, spaced, wrapped
 from .wording import columns, cut, ends, left, many, one_line, rate, shown, span, speed, visible
 
 WRONG_SHOWN = 20
@@ -20,31 +23,6 @@ _LEAST_TOPIC = 8
 """Columns that a topic's name keeps however narrow the screen is."""
 _LEAST_QUESTION = 8
 """Fewer columns than this tell nothing of a question: it is left out instead."""
-
-Markup = Mapping[str, bool]
-"""Keywords of pytest's terminal writer: `green`, `red`, `yellow`, `bold`."""
-Span = tuple[str, Markup]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line without its end: pieces of text, each with its markup."""
-
-    spans: tuple[Span, ...] = ()
-
-    @classmethod
-    def of(cls, text: str, **markup: bool) -> Self:
-        """Make a line of one piece."""
-        return cls(((text, markup),))
-
-    @property
-    def text(self) -> str:
-        """The line without markup."""
-        return "".join(text for text, _ in self.spans)
-
-    def plain(self) -> Self:
-        """Return the line without its markup."""
-        return type(self)(tuple((text, {}) for text, _ in self.spans))
 
 
 # -- the summary ----------------------------------------------------------------------------------
@@ -74,11 +52,12 @@ def summary_lines(
     blocks = [
         [Line.of(shown(f"{report.name}: {report.model}, judged by {report.judge}", width), bold=True)],
         list(_table(report, width, topics=verbosity >= 0)),
-        [*_incomplete(report, width, resume), *_failures(report, rows, width), *_gates(report, width)],
+        [*_incomplete(report, width, resume), *_failures(report, rows, width), *gate_lines(report, width)],
+        comparison_lines(report, width, brief=verbosity < 0),
         list(_facts(report, width, run_dir, out)),
         list(_wrong(report, rows, width, prefix or report.name)) if verbosity >= 0 else [],
     ]
-    lines = [line for block in blocks if block for line in (*block, Line())][:-1]
+    lines = spaced(blocks)
     return lines if colour else [line.plain() for line in lines]
 
 
@@ -199,7 +178,7 @@ def _failures(report: Report, rows: Iterable[QuestionResult], width: int) -> Ite
         yield Line.of(shown(f"  {messages.total():,} {kind}: {messages.most_common(1)[0][0]}", width))
 
 
-def _gates(report: Report, width: int) -> Iterator[Line]:
+def gate_lines(report: Report, width: int) -> Iterator[Line]:
     """Yield every gate with its figures and its reason, wrapped: nothing of a decision is cut off."""
     for gate in report.gates:
         verdict = str(gate.get("verdict"))
@@ -208,25 +187,13 @@ def _gates(report: Report, width: int) -> Iterator[Line]:
             for word, key in (("value", "value"), ("bound", "bound"))
             if gate.get(key) is not None
         ]
-        if gate.get("interval"):
+        if gate.get("interval") and "difference" not in gate:  # that one's interval stands in the reason
             figures.append(f"95 % {ends(gate['interval'])}")
         text = f"gate {gate.get('expression')}: {', '.join((verdict, *figures))}"
         reason = f"; {gate['reason']}" if gate.get("reason") else ""
         markup = {{"pass": "green", "fail": "red"}.get(verdict, "yellow"): True}
-        for line in _wrapped(visible(text + reason), width, indent="     "):
+        for line in wrapped(visible(text + reason), width, indent="     "):
             yield Line.of(line, **markup)
-
-
-def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
-    """Yield `text` broken between words, by columns as `textwrap` cannot."""
-    line = ""
-    for word in text.split():
-        longer = f"{line} {word}" if line else word
-        if line.strip() and columns(longer) > width:
-            yield line
-            longer = indent + word
-        line = longer
-    yield line
 
 
 def _facts(report: Report, width: int, run_dir: str | None, out: str | None) -> Iterator[Line]:

@@ -21,9 +21,9 @@ BELOW = (
     ("models", "intervals"),
     ("judges", "report", "resume"),
     ("line", "cast", "caller", "runevents", "wording", "testing", "pairing"),
-    ("engine", "terminal", "baseline", "repeats", "gate"),
-    ("library", "comparison", "decision"),
-    ("__init__", "gates"),
+    ("engine", "textline", "baseline", "repeats", "gate"),
+    ("library", "comparison", "comparisontext", "decision", "runfolder"),
+    ("__init__", "gates", "terminal", "markdown", "keptrun"),
     ("cli",),
 )
 """Modules and packages by rank, the lowest first: each may import from lower ones alone."""

@@ -1,0 +1,239 @@
+"""The `simpleqa` command: what can be done with runs after they have ended."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .comparisontext import comparison_lines
+from .errors import OptionError, RunStopped, SimpleQAError
+from .gate import parse_gate
+from .gates import Gates
+from .keptrun import KeptRun, read_kept_run
+from .markdown import comparison_markdown
+from .report import Report, report_text, write_report
+from .terminal import gate_lines, summary_lines
+from .textline import Line, spaced
+from .wording import visible
+
+PASSED, FAILED, INTERRUPTED, MISTAKEN, UNDECIDED = 0, 1, 2, 4, 6
+"""Exit statuses, as under pytest: 4 is a mistake of the user's, 6 a gate that is undecided."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status; a mistake of the user's is one line on standard error."""
+    _let_nothing_be_unprintable()
+    parser = _parser()
+    try:
+        args = parser.parse_args(argv)
+        if args.command is None:
+            parser.print_help()
+            return PASSED
+        command: Callable[[argparse.Namespace], int] = args.command
+        return command(args)
+    except SimpleQAError as error:
+        _complain(str(error))
+        return MISTAKEN
+    except RunStopped as error:
+        _complain(str(error))
+        return FAILED
+    except BrokenPipeError:  # whoever read us has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PASSED
+    except OSError as error:
+        _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return MISTAKEN
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _complain(message: str) -> None:
+    for option in ("gate", "baseline", "max-failures"):  # pytest's names of ours
+        message = message.replace(f"--simpleqa-{option}", f"--{option}")
+    print(f"simpleqa: {visible(message)}", file=sys.stderr)
+
+
+def _let_nothing_be_unprintable() -> None:
+    """Let a console that knows few characters show the others in some way, not fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+# -- what can be typed ----------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake as everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(f"{message}; see {self.prog} --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="simpleqa", description="Report, compare and merge runs of pytest-simpleqa; check a judge.")
+    parser.add_argument("--version", action="version", version=f"pytest-simpleqa {version('pytest-simpleqa')}")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    a_run = "a run directory, its name in .simpleqa, a report.json or a recording with verdicts"
+
+    report = _command(commands, "report", _report, "print a run's summary and write its Report again")
+    report.add_argument("run", metavar="RUN", help=a_run)
+    report.add_argument("--out", metavar="FILE", help="write the Report here, not into the run; '-' = standard output")
+    _add_dataset(report)
+    _add_gates(report)
+
+    comparing = _command(commands, "compare", _compare, "put two runs side by side, on the same questions")
+    comparing.add_argument("base", metavar="BASE", help=a_run)
+    comparing.add_argument("new", metavar="NEW", help="likewise")
+    comparing.add_argument("--markdown", action="store_true", help="as a comment for GitHub")
+    _add_dataset(comparing)
+    _add_gates(comparing, baseline=False)
+    return parser
+
+
+def _command(commands: Any, name: str, work: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(command=work)
+    return parser
+
+
+def _add_dataset(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dataset",
+        "--simpleqa-dataset",
+        metavar="SOURCE",
+        help="the questions that were asked, where they are not found by their name",
+    )
+
+
+def _add_gates(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
+    parser.add_argument(
+        "--gate",
+        "--simpleqa-gate",
+        metavar="EXPR",
+        action="append",
+        default=[],
+        help="what the run must reach, such as 'accuracy >= 0.4' or 'accuracy >= baseline - 0.02'; repeatable",
+    )
+    if baseline:
+        parser.add_argument("--baseline", "--simpleqa-baseline", metavar="RUN", help="an earlier run to compare with")
+    parser.add_argument(
+        "--max-failures",
+        "--simpleqa-max-failures",
+        metavar="RATE",
+        type=_fraction,
+        default=0.01,
+        help="share of failed rows that leaves a gate undecided (default 0.01)",
+    )
+
+
+def _fraction(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: wanted a number from 0 to 1")
+    return value
+
+
+# -- report ---------------------------------------------------------------------------------------
+
+
+def _report(args: argparse.Namespace) -> int:
+    base = Path.cwd()
+    kept = read_kept_run(args.run, base, args.dataset)
+    before = read_kept_run(args.baseline, base) if args.baseline else None
+    report = decided(kept, args.gate or _recorded_gates(kept), before, args.max_failures)
+    return _finish(replace(kept, report=report), args.out)
+
+
+def _recorded_gates(kept: KeptRun) -> list[str]:
+    """Return the gates that are to be decided again: those of a Report that is older than the run's lines."""
+    return [str(gate.get("expression")) for gate in kept.report.gates] if kept.is_stale else []
+
+
+def decided(kept: KeptRun, texts: Sequence[str], before: KeptRun | None, max_failures: float) -> Report:
+    """Return a run's Report with these gates decided and compared with `before`; without either as it was."""
+    gates = Gates(tuple(parse_gate(text) for text in texts), before.as_baseline if before else None, max_failures)
+    report = kept.report
+    if before is not None:
+        report = replace(report, comparison=gates.compare(kept.rows))
+    elif kept.is_stale:
+        report = replace(report, comparison=None)
+    if texts:
+        results = tuple(result.to_json() for result in gates.decide(report, kept.rows, []))
+        report = replace(report, gates=results)
+        report = replace(report, exit_status=exit_status(report))
+    return report
+
+
+def exit_status(report: Report) -> int:
+    """Return what a Report's gates come to: 1 where one failed, else 6 where one is undecided, else 0."""
+    verdicts = {gate.get("verdict") for gate in report.gates}
+    if "fail" in verdicts:
+        return FAILED
+    return UNDECIDED if verdicts - {"pass"} else PASSED
+
+
+def _finish(kept: KeptRun, out: str | None) -> int:
+    """Print a run's summary, write its Report and return the exit status."""
+    report = kept.report
+    folder = kept.path if kept.is_rebuilt else None
+    target = Path(out) if out and out != "-" else folder / "report.json" if folder and not out else None
+    if target is not None:
+        write_report(report, target)
+    lines = summary_lines(
+        report,
+        width=_width(),
+        run_dir=str(folder) if folder else None,
+        out=str(target) if target else None,
+        results=kept.results or None,
+    )
+    _show(lines, sys.stderr if out == "-" else sys.stdout)
+    _note(kept)
+    if out == "-":
+        sys.stdout.write(report_text(report))
+    return exit_status(report)
+
+
+# -- compare --------------------------------------------------------------------------------------
+
+
+def _compare(args: argparse.Namespace) -> int:
+    base = Path.cwd()
+    before, now = (read_kept_run(word, base, args.dataset) for word in (args.base, args.new))
+    report = decided(replace(now, report=replace(now.report, gates=())), args.gate, before, args.max_failures)
+    if args.markdown:
+        sys.stdout.write(comparison_markdown(report))
+    else:
+        _show(spaced([comparison_lines(report, _width()), gate_lines(report, _width())]), sys.stdout)
+    for kept in (before, now):
+        _note(kept)
+    return exit_status(report)
+
+
+# -- the screen -----------------------------------------------------------------------------------
+
+
+def _width() -> int:
+    return max(40, shutil.get_terminal_size().columns)
+
+
+def _show(lines: Iterable[Line], stream: Any) -> None:
+    coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    for line in lines:
+        print(line.ansi if coloured else line.text, file=stream)
+
+
+def _note(kept: KeptRun) -> None:
+    for note in kept.notes:
+        print(f"simpleqa: note: {visible(note)}", file=sys.stderr)

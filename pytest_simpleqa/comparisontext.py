@@ -1,0 +1,192 @@
+"""A comparison on the screen: both models side by side, what flipped, the worst topics, the regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .metrics import Interval
+from .report import Report
+from .textline import Line, Markup, spaced, wrapped
+from .wording import columns, cut, left, many, rate, shown, visible
+
+METRIC_WORDS: Mapping[str, str] = {
+    "accuracy": "accuracy",
+    "attempted_accuracy": "attempted accuracy",
+    "abstention_rate": "abstention rate",
+    "hallucination_rate": "hallucination rate",
+    "coverage": "coverage",
+    "f_score": "F score",
+}
+FLIP_WORDS: Mapping[str, str] = {
+    "incorrect_to_correct": "incorrect to correct",
+    "not_attempted_to_correct": "not attempted to correct",
+    "correct_to_incorrect": "correct to incorrect",
+    "correct_to_not_attempted": "correct to not attempted",
+}
+
+_BETTER = {"accuracy": 1, "attempted_accuracy": 1, "hallucination_rate": -1, "coverage": 1, "f_score": 1}
+"""Which way a metric is better; abstaining more is neither."""
+_LEAST_NAME = 8
+"""Columns that a topic's name keeps however narrow the screen is."""
+
+
+def comparison_lines(report: Report, width: int, *, brief: bool = False) -> list[Line]:
+    """Return the comparison that a Report holds, nothing for none; `brief` leaves topics and regressions out."""
+    found = report.comparison
+    if not found:
+        return []
+    blocks: list[Iterator[Line]] = [_head(report, found, width), _table(found, width, topics=not brief)]
+    if found["rows"]:
+        blocks.append(_flips(found, width))
+    if not brief:
+        blocks.append(_regressions(found, width))
+    return spaced(blocks)
+
+
+def _head(report: Report, found: Mapping[str, Any], width: int) -> Iterator[Line]:
+    text = f"{report.model} compared with {baseline_words(found)}, on the same {many(found['questions'], 'question')}"
+    for line in wrapped(visible(text), width, indent="  "):
+        yield Line.of(line, bold=True)
+    if differing := differing_words(found):
+        yield Line.of(cut(f"the questions differ: {differing}", width), yellow=True)
+
+
+def baseline_words(found: Mapping[str, Any]) -> str:
+    """Return how a comparison's baseline is called: its model, where known, and its file's name."""
+    by = f", judged by {found['judge']}" if found.get("judge") else ""
+    return f"{found['model']} ({found['baseline']}{by})" if found.get("model") else str(found["baseline"])
+
+
+def differing_words(found: Mapping[str, Any]) -> str:
+    """Return how the questions of both runs differ, nothing where they do not."""
+    counts = ((found[key], key.replace("_", " ")) for key in ("only_here", "only_there", "changed_gold"))
+    return ", ".join(f"{number:,} {words}" for number, words in counts if number)
+
+
+def signed(value: float) -> str:
+    """Return a difference of fractions in five columns: `+.023`, `.000` for less than can be seen."""
+    text = f"{value:+.3f}".replace("0.", ".", 1)
+    return ".000" if text in ("+.000", "-.000") else text
+
+
+def signed_ends(interval: Interval | Sequence[float]) -> str:
+    """Return both ends of a difference's interval."""
+    return f"{signed(interval[0])} to {signed(interval[1])}"
+
+
+def p_words(p: float | None) -> str:
+    """Return a p-value to read; with repeats, which are not independent, there is none."""
+    if p is None:
+        return "no test, since rows are not independent"
+    return "mid-p < .0001" if p < 0.0001 else f"mid-p = {p:.4f}"
+
+
+# -- side by side ---------------------------------------------------------------------------------
+
+_Row = tuple[str, str, Mapping[str, Any], int]
+"""Name, number of questions, the difference, and which way is better."""
+
+_HEADS = (("questions", 11), ("before", 8), ("now", 7), ("difference", 12), ("95 % interval", 17))
+_FIRST_TO_GO = ("questions", "95 % interval", "before")
+"""Columns that are left out where a screen is too narrow, in this order."""
+
+
+def _table(found: Mapping[str, Any], width: int, *, topics: bool) -> Iterator[Line]:
+    rows: list[_Row] = [
+        (METRIC_WORDS[name], "", each, _BETTER.get(name, 0)) for name, each in found["metrics"].items() if each
+    ]
+    worst: list[_Row] = [
+        (visible(str(each["topic"])), f"{each['questions']:,}", each, 1) for each in (found["topics"] if topics else ())
+    ]
+    names = max((columns(name) for name, *_ in (*rows, *worst)), default=0)
+    heads = _fitting(names, width, counted=bool(worst))
+    names = min(names, max(_LEAST_NAME, width - sum(heads.values())))
+    if rows:
+        yield Line.of(" " * names + "".join(head.rjust(size) for head, size in heads.items()))
+    yield from (_table_row(row, names, heads) for row in rows)
+    if worst:
+        yield Line.of(left(cut("accuracy by topic, the worst first", width), names))
+    yield from (_table_row(row, names, heads) for row in worst)
+
+
+def _fitting(names: int, width: int, *, counted: bool) -> dict[str, int]:
+    heads = dict(_HEADS)
+    if not counted:
+        del heads["questions"]
+    for name in _FIRST_TO_GO:
+        if min(names, _LEAST_NAME * 2) + sum(heads.values()) > width:
+            heads.pop(name, None)
+    return heads
+
+
+def _table_row(row: _Row, names: int, heads: Mapping[str, int]) -> Line:
+    name, questions, each, better = row
+    cells = {
+        "questions": questions,
+        "before": rate(each["baseline"]),
+        "now": rate(each["value"]),
+        "difference": signed(each["difference"]),
+        "95 % interval": signed_ends(each["interval"]),
+    }
+    markup = _markup(each["interval"], better)
+    spans = [(cells[head].rjust(size), markup if head == "difference" else {}) for head, size in heads.items()]
+    return Line(((left(cut(name, names), names), {}), *spans))
+
+
+def _markup(interval: Sequence[float], better: int) -> Markup:
+    """Return the colour of a difference that is told from none; no colour for one that is not."""
+    low, high = sorted(end * better for end in interval)
+    return {"green": True} if low > 0 else {"red": True} if high < 0 else {}
+
+
+# -- flips and regressions ------------------------------------------------------------------------
+
+
+def _flips(found: Mapping[str, Any], width: int) -> Iterator[Line]:
+    test = found["mcnemar"]
+    text = f"right answers: {test['gained']:,} won, {test['lost']:,} lost; McNemar's exact test: {p_words(test['p'])}"
+    for line in wrapped(text, width, indent="  "):
+        yield Line.of(line, bold=True)
+    for flip, number in found["flips"].items():
+        colour = {"green" if flip.endswith("to_correct") else "red": bool(number)}
+        yield Line.of(cut(f"  {FLIP_WORDS[flip]:<26}{number:>7,}", width), **colour)
+
+
+def _regressions(found: Mapping[str, Any], width: int) -> Iterator[Line]:
+    kept, number = found["regressions"], found["regressed"]
+    if not kept:
+        return
+    known = [each for each in kept if each["question"] or each["now"]["predicted"]]
+    note = f", the first {len(known)}" if 0 < len(known) < number else ""
+    text = f"{many(number, 'regression')}{note}" + ("" if known else "; neither run keeps the texts")
+    yield Line.of(cut(text, width), bold=True)
+    for each in known:
+        yield Line.of(_regression(each, width))
+
+
+def _regression(each: Mapping[str, Any], width: int) -> str:
+    """Return `id  question  gold: X  before: Y  now: Z` in one line, each text with its fair share of the room."""
+    now = "not attempted: " if each["now"]["verdict"] == "not_attempted" else "now: "
+    texts = (
+        ("", each["question"]),
+        ("gold: ", each["gold"]),
+        ("before: ", each["before"]["predicted"]),
+        (now, each["now"]["predicted"]),
+    )
+    pieces = [(label, shown(text, width)) for label, text in texts if text]
+    start = shown(str(each["id"] or ""), width)
+    taken = columns(start) + sum(2 + len(label) for label, _ in pieces)
+    rooms = _fair([columns(text) for _, text in pieces], width - taken)
+    line = start + "".join(f"  {label}{cut(text, room)}" for (label, text), room in zip(pieces, rooms, strict=True))
+    return cut(line if start else line[2:], width)
+
+
+def _fair(wanted: Sequence[int], room: int) -> list[int]:
+    """Return how many columns each gets: what it wants, else an equal part of what the modest ones leave."""
+    given = [0] * len(wanted)
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    for place, index in enumerate(order):
+        given[index] = max(0, min(wanted[index], room // (len(order) - place)))
+        room -= given[index]
+    return given
