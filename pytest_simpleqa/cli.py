@@ -18,6 +18,7 @@ from .gate import parse_gate
 from .gates import Gates
 from .keptrun import KeptRun, read_kept_run
 from .markdown import comparison_markdown
+from .merge import merge, write_merged
 from .report import Report, report_text, write_report
 from .terminal import gate_lines, summary_lines
 from .textline import Line, spaced
@@ -96,6 +97,14 @@ def _parser() -> argparse.ArgumentParser:
     comparing.add_argument("--markdown", action="store_true", help="as a comment for GitHub")
     _add_dataset(comparing)
     _add_gates(comparing, baseline=False)
+
+    merging = _command(commands, "merge", _merge, "make one run of the shards that several machines have asked")
+    merging.add_argument("runs", metavar="RUN", nargs="+", help="a run directory or its name in .simpleqa")
+    merging.add_argument(
+        "--out", metavar="DIR_OR_FILE", help="a new run directory, or a FILE.json for the Report; '-' = standard output"
+    )
+    _add_dataset(merging)
+    _add_gates(merging)
     return parser
 
 
@@ -219,6 +228,20 @@ def _compare(args: argparse.Namespace) -> int:
     for kept in (before, now):
         _note(kept)
     return exit_status(report)
+
+
+# -- merge ----------------------------------------------------------------------------------------
+
+
+def _merge(args: argparse.Namespace) -> int:
+    base = Path.cwd()
+    merged = merge(args.runs, base, args.dataset)
+    before = read_kept_run(args.baseline, base) if args.baseline else None
+    merged = replace(merged, report=decided(merged, args.gate, before, args.max_failures))
+    if args.out is None or args.out == "-" or args.out.endswith(".json"):
+        return _finish(merged, args.out)
+    write_merged(args.runs, base, merged, Path(args.out))
+    return _finish(replace(merged, path=Path(args.out), is_rebuilt=True), None)
 
 
 # -- the screen -----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ BELOW = (
     ("engine", "textline", "baseline", "repeats", "gate"),
     ("library", "comparison", "comparisontext", "decision", "runfolder"),
     ("__init__", "gates", "terminal", "markdown", "keptrun"),
+    ("merge",),
     ("cli",),
 )
 """Modules and packages by rank, the lowest first: each may import from lower ones alone."""
