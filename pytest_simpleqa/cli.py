@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -16,13 +17,15 @@ from .comparisontext import comparison_lines
 from .errors import OptionError, RunStopped, SimpleQAError
 from .gate import parse_gate
 from .gates import Gates
+from .judgecheck import check_judge, check_lines
 from .keptrun import KeptRun, read_kept_run
+from .labelled import read_labelled
 from .markdown import comparison_markdown
 from .merge import merge, write_merged
 from .report import Report, report_text, write_report
 from .terminal import gate_lines, summary_lines
 from .textline import Line, spaced
-from .wording import visible
+from .wording import many, visible
 
 PASSED, FAILED, INTERRUPTED, MISTAKEN, UNDECIDED = 0, 1, 2, 4, 6
 """Exit statuses, as under pytest: 4 is a mistake of the user's, 6 a gate that is undecided."""
@@ -105,6 +108,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_dataset(merging)
     _add_gates(merging)
+
+    checking = _command(commands, "judge-check", _judge_check, "let a judge grade answers that have labels")
+    checking.add_argument(
+        "labelled",
+        metavar="LABELLED",
+        help="a table with a column of labels, or an earlier run, whose verdicts they are",
+    )
+    checking.add_argument("--judge-llm", metavar="SPEC", required=True, help="the judge, as under pytest")
+    checking.add_argument(
+        "--judge-llm-param",
+        metavar="K=V",
+        action="append",
+        default=[],
+        help="request parameter for the judge (default temperature=0; K= drops it); repeatable",
+    )
+    checking.add_argument("--label-column", metavar="NAME", help="the column of labels, where it has a name of its own")
+    checking.add_argument(
+        "--correct", metavar="RUN", action="append", default=[], help="a run of this judge, to correct its accuracy"
+    )
+    checking.add_argument("--concurrency", metavar="N", type=_count, default=32, help="answers in flight (default 32)")
+    checking.add_argument("--limit", metavar="N", type=_count, default=0, help="only the first N answers")
+    _add_dataset(checking)
     return parser
 
 
@@ -142,6 +167,12 @@ def _add_gates(parser: argparse.ArgumentParser, *, baseline: bool = True) -> Non
         default=0.01,
         help="share of failed rows that leaves a gate undecided (default 0.01)",
     )
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r}: wanted a whole number of at least 1")
+    return int(text)
 
 
 def _fraction(text: str) -> float:
@@ -242,6 +273,34 @@ def _merge(args: argparse.Namespace) -> int:
         return _finish(merged, args.out)
     write_merged(args.runs, base, merged, Path(args.out))
     return _finish(replace(merged, path=Path(args.out), is_rebuilt=True), None)
+
+
+# -- judge-check ----------------------------------------------------------------------------------
+
+
+def _judge_check(args: argparse.Namespace) -> int:
+    base = Path.cwd()
+    labelled = read_labelled(args.labelled, base, column=args.label_column, dataset=args.dataset)
+    others = [read_kept_run(word, base, args.dataset) for word in args.correct]
+    number = min(args.limit or len(labelled.answers), len(labelled.answers))
+    print(visible(f"{many(number, 'answer')} of {labelled.name} to {args.judge_llm}"), file=sys.stderr)
+    params = {"temperature": 0, **dict(map(_param, args.judge_llm_param))}
+    check = check_judge(labelled, args.judge_llm, params, concurrency=args.concurrency, limit=args.limit)
+    _show(check_lines(check, _width(), others), sys.stdout)
+    return PASSED
+
+
+def _param(text: str) -> tuple[str, Any]:
+    """Return the request parameter that K=V says; V is JSON, else a text, and None where it is to be dropped."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip().isidentifier():
+        raise OptionError(f"--judge-llm-param {text!r}: wanted NAME=VALUE, such as temperature=0")
+    if not value:
+        return key.strip(), None
+    try:
+        return key.strip(), json.loads(value)
+    except ValueError:
+        return key.strip(), value
 
 
 # -- the screen -----------------------------------------------------------------------------------

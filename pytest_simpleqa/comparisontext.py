@@ -7,7 +7,7 @@ from typing import Any
 
 from .metrics import Interval
 from .report import Report
-from .textline import Line, Markup, spaced, wrapped
+from .textline import Line, Markup, fitted, spaced, wrapped
 from .wording import columns, cut, left, many, rate, shown, visible
 
 METRIC_WORDS: Mapping[str, str] = {
@@ -174,19 +174,4 @@ def _regression(each: Mapping[str, Any], width: int) -> str:
         ("before: ", each["before"]["predicted"]),
         (now, each["now"]["predicted"]),
     )
-    pieces = [(label, shown(text, width)) for label, text in texts if text]
-    start = shown(str(each["id"] or ""), width)
-    taken = columns(start) + sum(2 + len(label) for label, _ in pieces)
-    rooms = _fair([columns(text) for _, text in pieces], width - taken)
-    line = start + "".join(f"  {label}{cut(text, room)}" for (label, text), room in zip(pieces, rooms, strict=True))
-    return cut(line if start else line[2:], width)
-
-
-def _fair(wanted: Sequence[int], room: int) -> list[int]:
-    """Return how many columns each gets: what it wants, else an equal part of what the modest ones leave."""
-    given = [0] * len(wanted)
-    order = sorted(range(len(wanted)), key=wanted.__getitem__)
-    for place, index in enumerate(order):
-        given[index] = max(0, min(wanted[index], room // (len(order) - place)))
-        room -= given[index]
-    return given
+    return fitted(shown(str(each["id"] or ""), width), texts, width)

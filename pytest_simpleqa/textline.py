@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from .wording import columns
+from .wording import columns, cut, shown
 
 Markup = Mapping[str, bool]
 """Keywords of pytest's terminal writer: `green`, `red`, `yellow`, `bold`."""
@@ -62,3 +62,25 @@ def wrapped(text: str, width: int, indent: str = "") -> Iterator[str]:
             longer = indent + word
         line = longer
     yield line
+
+
+def fitted(start: str, texts: Iterable[tuple[str, str | None]], width: int) -> str:
+    """Return `start` and the texts behind their labels in one line, each with its fair share of the room.
+
+    A text that is None or empty is left out with its label.
+    """
+    pieces = [(label, shown(text, width)) for label, text in texts if text]
+    taken = columns(start) + sum(2 + columns(label) for label, _ in pieces)
+    rooms = _fair([columns(text) for _, text in pieces], width - taken)
+    line = start + "".join(f"  {label}{cut(text, room)}" for (label, text), room in zip(pieces, rooms, strict=True))
+    return cut(line if start else line[2:], width)
+
+
+def _fair(wanted: Sequence[int], room: int) -> list[int]:
+    """Return how many columns each gets: what it wants, else an equal part of what the modest ones leave."""
+    given = [0] * len(wanted)
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    for place, index in enumerate(order):
+        given[index] = max(0, min(wanted[index], room // (len(order) - place)))
+        room -= given[index]
+    return given

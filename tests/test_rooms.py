@@ -19,12 +19,14 @@ BELOW = (
     ("records", "download", "rows", "retry"),
     ("prompts", "dataset", "metrics", "runlog", "intake"),
     ("models", "intervals"),
+    ("agreement",),
     ("judges", "report", "resume"),
     ("line", "cast", "caller", "runevents", "wording", "testing", "pairing"),
     ("engine", "textline", "baseline", "repeats", "gate"),
     ("library", "comparison", "comparisontext", "decision", "runfolder"),
     ("__init__", "gates", "terminal", "markdown", "keptrun"),
-    ("merge",),
+    ("merge", "labelled"),
+    ("judgecheck",),
     ("cli",),
 )
 """Modules and packages by rank, the lowest first: each may import from lower ones alone."""
