@@ -23,6 +23,7 @@ from .labelled import read_labelled
 from .markdown import comparison_markdown
 from .merge import merge, write_merged
 from .report import Report, report_text, write_report
+from .runevents import Event
 from .terminal import gate_lines, summary_lines
 from .textline import Line, spaced
 from .wording import many, visible
@@ -282,12 +283,24 @@ def _judge_check(args: argparse.Namespace) -> int:
     base = Path.cwd()
     labelled = read_labelled(args.labelled, base, column=args.label_column, dataset=args.dataset)
     others = [read_kept_run(word, base, args.dataset) for word in args.correct]
-    number = min(args.limit or len(labelled.answers), len(labelled.answers))
-    print(visible(f"{many(number, 'answer')} of {labelled.name} to {args.judge_llm}"), file=sys.stderr)
     params = {"temperature": 0, **dict(map(_param, args.judge_llm_param))}
-    check = check_judge(labelled, args.judge_llm, params, concurrency=args.concurrency, limit=args.limit)
+    check = check_judge(
+        labelled, args.judge_llm, params, concurrency=args.concurrency, limit=args.limit, hook=_progress
+    )
     _show(check_lines(check, _width(), others), sys.stdout)
     return PASSED
+
+
+def _progress(event: Event) -> None:
+    """Tell on standard error what is asked, before it is, and how far it is."""
+    if event.kind == "start":
+        fields = event.fields
+        print(
+            visible(f"{many(int(fields['n_qs']), 'answer')} of {fields['dataset']} to {fields['judge']}"),
+            file=sys.stderr,
+        )
+    elif event.kind == "qa_progress":
+        print(f"{event.fields['done']} of {event.fields['total']}", file=sys.stderr)
 
 
 def _param(text: str) -> tuple[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from .agreement import JudgeErrors, Measured, Rated, agreement, kappa
 from .errors import ModelError, RunError
 from .keptrun import KeptRun
 from .labelled import Labelled, LabelledAnswer
-from .library import run
+from .library import Hook, run
 from .models.protocol import Model
 from .models.reply import cut_thinking
 from .records import Dataset, Question, QuestionResult, Reply, Verdict
@@ -80,9 +81,18 @@ class JudgeCheck:
 
 
 def check_judge(
-    labelled: Labelled, judge: str, params: Mapping[str, Any] | None, *, concurrency: int = 32, limit: int = 0
+    labelled: Labelled,
+    judge: str,
+    params: Mapping[str, Any] | None,
+    *,
+    concurrency: int = 32,
+    limit: int = 0,
+    hook: Hook | None = None,
 ) -> JudgeCheck:
-    """Let the judge that the spec names grade the answers. Raises SimpleQAError, or RunStopped where it gave up."""
+    """Let the judge that the spec names grade the answers; `hook` hears how far it is.
+
+    Raises SimpleQAError, or RunStopped where the judge gave up.
+    """
     dataset = Dataset(labelled.name, tuple(each.question for each in labelled.answers), sha256="")
     report = run(
         dataset,
@@ -93,6 +103,7 @@ def check_judge(
         limit_questions=limit,
         max_samples=-1,
         include_topic_breakdown=False,
+        hook=hook,
     )
     check = JudgeCheck(labelled, report)
     if not check.pairs:
@@ -121,25 +132,13 @@ def _head(check: JudgeCheck, width: int) -> Iterator[Line]:
 
 def _matrix(check: JudgeCheck, width: int) -> Iterator[Line]:
     """Yield a row for each label and a column for each verdict of the judge."""
-    counts: dict[tuple[str, str], int] = {}
-    for each, result in check.pairs:
-        cell = str(each.label), result.verdict.value if result.verdict else FAILED
-        counts[cell] = counts.get(cell, 0) + 1
+    counts = Counter((str(each.label), result.verdict or FAILED) for each, result in check.pairs)
     labels = [verdict.value for verdict in Verdict if verdict != Verdict.NOT_ATTEMPTED or not check.labelled.is_yes_no]
     judged = [*(verdict.value for verdict in Verdict), *([FAILED] if check.report.failures else [])]
-    size = 15
-    yield Line.of(
-        cut(
-            left("label", size)
-            + "".join(f"judge: {_WORDS[word]}".rjust(22) for word in judged[:1])
-            + "".join(_WORDS[word].rjust(size) for word in judged[1:]),
-            width,
-        )
-    )
+    yield Line.of(cut(left("label / judge", 15) + "".join(_WORDS[word].rjust(15) for word in judged), width))
     for label in labels:
-        cells = [f"{counts.get((label, word), 0):,}" for word in judged]
-        text = left(_WORDS[label], size) + cells[0].rjust(22) + "".join(cell.rjust(size) for cell in cells[1:])
-        yield Line.of(cut(text, width))
+        cells = (f"{counts[label, word]:,}" for word in judged)
+        yield Line.of(cut(left(_WORDS[label], 15) + "".join(cell.rjust(15) for cell in cells), width))
 
 
 def _figures(check: JudgeCheck, width: int, others: Sequence[KeptRun]) -> Iterator[Line]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from .errors import RunError
 from .keptrun import KeptRun, find_path, run_folder
-from .pairing import rows_of
+from .mergereports import NamedReport, merge_reports
+from .pairing import rows_of, rows_of_report
 from .records import Dataset, QuestionResult
-from .report import Report
+from .report import Report, read_report
 from .resume import difference
 from .runfolder import RunFolder, build
 from .runlog import Key, results_files, write_run_json
@@ -48,11 +49,16 @@ def merge(words: Sequence[str], base: Path, dataset: str | None = None) -> KeptR
     Its numbers are those of the run that was never parted. Shards may overlap where they agree; what a
     missing one should have asked is without a result. Raises SimpleQAError, naming what does not fit.
     """
+    paths = [find_path(word, base) for word in words]
+    if not all(map(run_folder, paths)):
+        return _of_reports(paths)
     shards = _open(words, base)
     first = shards[0]
     for other in shards[1:]:
         _require_same(first, other)
     found = next(filter(None, (shard.folder.dataset(dataset, base) for shard in shards)), None)
+    if found is None and all(shard.recorded for shard in shards):
+        return _of_reports(paths)
     if found is None:
         raise RunError(
             f"{first.folder.content['dataset'].get('name')}, which was asked, is not here; add --dataset=FILE"
@@ -98,6 +104,17 @@ def write_merged(words: Sequence[str], base: Path, merged: KeptRun, folder: Path
             "resumed": report.resumed,
         },
     )
+
+
+def _of_reports(paths: Iterable[Path]) -> KeptRun:
+    """Return the one run that Reports tell of; what is known of its rows is what their samples keep."""
+    files = [path / "report.json" if path.is_dir() else path for path in paths]
+    # A folder's name says more than that its Report is called report.json.
+    names = [file.resolve().parent.name if file.name == "report.json" else file.name for file in files]
+    report = merge_reports(NamedReport(name, read_report(file)) for name, file in zip(names, files, strict=True))
+    rows = tuple(rows_of_report(report))
+    note = "merged from Reports alone, so the percentiles of the latencies are not known"
+    return KeptRun(report, rows, files[0], report.model, report.judge, results=report.samples, notes=(note,))
 
 
 # -- fitting together -----------------------------------------------------------------------------
