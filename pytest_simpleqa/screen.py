@@ -36,10 +36,13 @@ class Screen:
         return max(40, self._reporter._tw.fullwidth) if self._reporter else 80
 
     def let_go(self, report: pytest.TestReport) -> None:
-        """Take `report`, the last one, from what the terminal keeps to its end: two in three only fill memory."""
-        kept = self._reporter.stats.get("") if self._reporter is not None else None
-        if kept and kept[-1] is report:
-            kept.pop()
+        """Take `report`, the last one, from what the terminal keeps to its end.
+
+        There it only fills memory, and is looked through once for each failure: the square of the rows.
+        """
+        for kept in self._reporter.stats.values() if self._reporter is not None else ():
+            if kept and kept[-1] is report:
+                kept.pop()
 
     def seed_categories(self) -> None:
         """Let pytest's last line name our categories in our order."""

@@ -17,6 +17,7 @@ from .models.spec import LocalAddress
 from .plan import Plan
 from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, read_rows, results_files
 from .runner import Seat, Upcoming, window
+from .screen import Screen
 from .surroundings import start_servers
 
 _INPUT = "simpleqa"
@@ -44,7 +45,9 @@ class Worker:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._told: Mapping[str, Any] = config.workerinput[_INPUT]  # type: ignore[attr-defined]  # xdist's
+        self._item: pytest.Item | None = None
         self._nextitem: pytest.Item | None = None
+        self._screen = Screen(config)
 
     @property
     def dataset_path(self) -> Path | None:
@@ -78,8 +81,13 @@ class Worker:
         return lambda: self._nextitem if isinstance(self._nextitem, QuestionItem) else None
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, nextitem: pytest.Item | None) -> None:
-        self._nextitem = nextitem
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        self._item, self._nextitem = item, nextitem
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if isinstance(self._item, QuestionItem):  # the terminal of a worker shows nothing of it
+            self._screen.let_go(report)
 
 
 class _Queue:
