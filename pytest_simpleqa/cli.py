@@ -212,6 +212,8 @@ def decided(kept: KeptRun, texts: Sequence[str], before: KeptRun | None, max_fai
         report = replace(report, comparison=None)
     if texts:
         results = tuple(result.to_json() for result in gates.decide(report, kept.rows, []))
+        if not results:
+            raise OptionError(f"--gate {texts[0]!r}: no gate is on the run {report.name}")
         report = replace(report, gates=results)
         report = replace(report, exit_status=exit_status(report))
     return report
@@ -324,9 +326,13 @@ def _width() -> int:
 
 
 def _show(lines: Iterable[Line], stream: Any) -> None:
-    coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    coloured = _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for line in lines:
         print(line.ansi if coloured else line.text, file=stream)
+
+
+def _is_terminal(stream: Any) -> bool:
+    return bool(stream.isatty())
 
 
 def _note(kept: KeptRun) -> None:
