@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import csv
 import hashlib
 import json
 import math
+import os
 import socket
 import struct
 import sys
@@ -291,9 +293,16 @@ async def serve(golds: Mapping[str, str], max_seconds: float) -> None:
     server = Server(golds, Settings())
     listening = await loop.create_server(lambda: Connection(server), "127.0.0.1", 0, backlog=1024)
     print(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}", flush=True)
-    closed = loop.create_future()
-    loop.add_reader(sys.stdin, lambda: sys.stdin.buffer.read1(1024) or closed.done() or closed.set_result(None))
-    await asyncio.wait({closed}, timeout=max_seconds)
+    closed = asyncio.Event()
+
+    def look() -> None:
+        if not os.read(sys.stdin.fileno(), 1024):
+            loop.remove_reader(sys.stdin)
+            closed.set()
+
+    loop.add_reader(sys.stdin, look)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(closed.wait(), max_seconds)
 
 
 def main() -> None:
