@@ -47,7 +47,7 @@ def comparison_lines(report: Report, width: int, *, brief: bool = False) -> list
 def _head(report: Report, found: Mapping[str, Any], width: int) -> Iterator[Line]:
     text = f"{report.model} compared with {baseline_words(found)}, on the same {many(found['questions'], 'question')}"
     for line in wrapped(visible(text), width, indent="  "):
-        yield Line.of(line, bold=True)
+        yield Line.of(cut(line, width), bold=True)
     if differing := differing_words(found):
         yield Line.of(cut(f"the questions differ: {differing}", width), yellow=True)
 

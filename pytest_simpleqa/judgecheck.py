@@ -93,6 +93,8 @@ def check_judge(
 
     Raises SimpleQAError, or RunStopped where the judge gave up.
     """
+    if not any(each.label for each in labelled.answers[: limit or None]):
+        raise RunError(f"{labelled.name}: no answer that is to be judged has a label")
     dataset = Dataset(labelled.name, tuple(each.question for each in labelled.answers), sha256="")
     report = run(
         dataset,
@@ -105,10 +107,7 @@ def check_judge(
         include_topic_breakdown=False,
         hook=hook,
     )
-    check = JudgeCheck(labelled, report)
-    if not check.pairs:
-        raise RunError(f"{labelled.name}: none of the {many(report.n, 'row')} has a label")
-    return check
+    return JudgeCheck(labelled, report)
 
 
 # -- in words -------------------------------------------------------------------------------------
@@ -125,9 +124,9 @@ def _head(check: JudgeCheck, width: int) -> Iterator[Line]:
     text = f"{check.labelled.name}: {many(check.report.n, 'answer')} judged by {check.report.judge}"
     if (labelled := len(check.pairs)) < check.report.n:
         text += f", {labelled:,} of them labelled"
-    yield from (Line.of(line, bold=True) for line in wrapped(visible(text), width, "  "))
+    yield from (Line.of(cut(line, width), bold=True) for line in wrapped(visible(text), width, "  "))
     for note in check.labelled.notes:
-        yield from (Line.of(line, yellow=True) for line in wrapped(visible(note), width, "  "))
+        yield from (Line.of(cut(line, width), yellow=True) for line in wrapped(visible(note), width, "  "))
 
 
 def _matrix(check: JudgeCheck, width: int) -> Iterator[Line]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -203,8 +203,3 @@ def _from_run(word: str, base: Path, dataset: str | None) -> Labelled:
         for number, result in enumerate(results, start=1)
     )
     return Labelled(dataset_name(kept.path.name), answers, is_yes_no=False, notes=tuple(notes))
-
-
-def label_counts(labelled: Labelled) -> Mapping[Verdict | None, int]:
-    """Count the labels."""
-    return Counter(each.label for each in labelled.answers)
