@@ -156,6 +156,9 @@ class Usage:
         return cls(*data) if data else cls()
 
 
+_OF_THE_QUESTION = frozenset({"question", "gold", "topic", "answer_type", "fingerprint"})
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
     """Everything that one question produced.
@@ -247,6 +250,23 @@ class QuestionResult:
             **self.to_sample(),
             "usage": [self.answer_usage.to_json(), self.judge_usage.to_json()],
         }
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return what a process that knows the question has yet to learn; `from_wire` reads it back."""
+        row = self.to_json()
+        return {name: value for name, value in row.items() if value is not None and name not in _OF_THE_QUESTION}
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any], question: Question) -> Self:
+        """Read what `to_wire` gave of a result of `question`."""
+        own = {
+            "question": question.problem,
+            "gold": question.answer,
+            "topic": question.topic,
+            "answer_type": question.answer_type,
+            "fingerprint": question.fingerprint,
+        }
+        return cls.from_json({**data, **own})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

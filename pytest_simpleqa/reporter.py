@@ -112,7 +112,7 @@ class Reporter:
     def _hear(self, report: pytest.TestReport) -> None:
         payload = report.__dict__.pop("simpleqa", None)
         if payload is not None:
-            result = QuestionResult.from_json(json.loads(payload)) if isinstance(payload, str) else payload
+            result = self._unpacked(payload) if isinstance(payload, str) else payload
             self._limits[getattr(report, "worker_id", "")] = report.__dict__.pop("simpleqa_limit", 0)
             self._take(report, result, is_kept=not _is_remote(report))
         elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
@@ -120,6 +120,10 @@ class Reporter:
             self._take(report, QuestionResult.for_question(ask.question, ask.repeat, error=died), is_kept=False)
         elif report.failed and report.nodeid not in self._ask_of:
             self._ending.other_failed = True
+
+    def _unpacked(self, payload: str) -> QuestionResult:
+        data = json.loads(payload)
+        return QuestionResult.from_wire(data, self._ask_by_key[data["id"], data["repeat"]].question)
 
     def _take(self, report: pytest.TestReport, result: QuestionResult, *, is_kept: bool) -> None:
         report.simpleqa_status = result.status  # type: ignore[attr-defined]  # for teststatus, in this process only

@@ -169,7 +169,7 @@ class Runner:
 
     def _payload(self, result: QuestionResult) -> QuestionResult | str:
         # One ASCII text crosses the process: half a surrogate pair or an odd type would end an xdist worker.
-        return json.dumps(result.to_json()) if hasattr(self._config, "workerinput") else result
+        return json.dumps(result.to_wire()) if hasattr(self._config, "workerinput") else result
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_runtest_metadata(self, item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any] | None:

@@ -114,3 +114,12 @@ def test_a_dataset_is_its_questions() -> None:
     """Length and iteration are those of the questions, in order."""
     dataset = Dataset("d.csv", (CAFE, dataclasses.replace(CAFE, id="q0002")), "0" * 64)
     assert (len(dataset), [question.id for question in dataset]) == (2, ["q0001", "q0002"])
+
+
+def test_a_result_travels_without_its_question() -> None:
+    """What crosses to a process that knows the question leaves its texts out and loses nothing."""
+    question = Question("q0001", "Who?", "Ada", topic="Art", answer_type="Person")
+    result = QuestionResult.for_question(question, 2, predicted="Eve", verdict=Verdict.INCORRECT, notes=("kept",))
+    sent = result.to_wire()
+    assert "Who?" not in sent.values()
+    assert QuestionResult.from_wire(sent, question) == result
