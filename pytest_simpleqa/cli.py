@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from .commandline import parser
 from .comparisontext import comparison_lines
 from .errors import OptionError, RunStopped, SimpleQAError
 from .gate import parse_gate
@@ -35,14 +34,15 @@ PASSED, FAILED, INTERRUPTED, MISTAKEN, UNDECIDED = 0, 1, 2, 4, 6
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status; a mistake of the user's is one line on standard error."""
     _let_nothing_be_unprintable()
-    parser = _parser()
+    whole = parser()
     try:
-        args = parser.parse_args(argv)
+        args = whole.parse_args(argv)
         if args.command is None:
-            parser.print_help()
+            whole.print_help()
             return PASSED
-        command: Callable[[argparse.Namespace], int] = args.command
-        return command(args)
+        status = _COMMANDS[args.command](args)
+        sys.stdout.flush()
+        return status
     except SimpleQAError as error:
         _complain(str(error))
         return MISTAKEN
@@ -70,120 +70,6 @@ def _let_nothing_be_unprintable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
-
-# -- what can be typed ----------------------------------------------------------------------------
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells a mistake as everything else here does."""
-
-    def error(self, message: str) -> NoReturn:
-        raise OptionError(f"{message}; see {self.prog} --help")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="simpleqa", description="Report, compare and merge runs of pytest-simpleqa; check a judge.")
-    parser.add_argument("--version", action="version", version=f"pytest-simpleqa {version('pytest-simpleqa')}")
-    parser.set_defaults(command=None)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
-    a_run = "a run directory, its name in .simpleqa, a report.json or a recording with verdicts"
-
-    report = _command(commands, "report", _report, "print a run's summary and write its Report again")
-    report.add_argument("run", metavar="RUN", help=a_run)
-    report.add_argument("--out", metavar="FILE", help="write the Report here, not into the run; '-' = standard output")
-    _add_dataset(report)
-    _add_gates(report)
-
-    comparing = _command(commands, "compare", _compare, "put two runs side by side, on the same questions")
-    comparing.add_argument("base", metavar="BASE", help=a_run)
-    comparing.add_argument("new", metavar="NEW", help="likewise")
-    comparing.add_argument("--markdown", action="store_true", help="as a comment for GitHub")
-    _add_dataset(comparing)
-    _add_gates(comparing, baseline=False)
-
-    merging = _command(commands, "merge", _merge, "make one run of the shards that several machines have asked")
-    merging.add_argument("runs", metavar="RUN", nargs="+", help="a run directory or its name in .simpleqa")
-    merging.add_argument(
-        "--out", metavar="DIR_OR_FILE", help="a new run directory, or a FILE.json for the Report; '-' = standard output"
-    )
-    _add_dataset(merging)
-    _add_gates(merging)
-
-    checking = _command(commands, "judge-check", _judge_check, "let a judge grade answers that have labels")
-    checking.add_argument(
-        "labelled",
-        metavar="LABELLED",
-        help="a table with a column of labels, or an earlier run, whose verdicts they are",
-    )
-    checking.add_argument("--judge-llm", metavar="SPEC", required=True, help="the judge, as under pytest")
-    checking.add_argument(
-        "--judge-llm-param",
-        metavar="K=V",
-        action="append",
-        default=[],
-        help="request parameter for the judge (default temperature=0; K= drops it); repeatable",
-    )
-    checking.add_argument("--label-column", metavar="NAME", help="the column of labels, where it has a name of its own")
-    checking.add_argument(
-        "--correct", metavar="RUN", action="append", default=[], help="a run of this judge, to correct its accuracy"
-    )
-    checking.add_argument("--concurrency", metavar="N", type=_count, default=32, help="answers in flight (default 32)")
-    checking.add_argument("--limit", metavar="N", type=_count, default=0, help="only the first N answers")
-    _add_dataset(checking)
-    return parser
-
-
-def _command(commands: Any, name: str, work: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parser.set_defaults(command=work)
-    return parser
-
-
-def _add_dataset(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dataset",
-        "--simpleqa-dataset",
-        metavar="SOURCE",
-        help="the questions that were asked, where they are not found by their name",
-    )
-
-
-def _add_gates(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
-    parser.add_argument(
-        "--gate",
-        "--simpleqa-gate",
-        metavar="EXPR",
-        action="append",
-        default=[],
-        help="what the run must reach, such as 'accuracy >= 0.4' or 'accuracy >= baseline - 0.02'; repeatable",
-    )
-    if baseline:
-        parser.add_argument("--baseline", "--simpleqa-baseline", metavar="RUN", help="an earlier run to compare with")
-    parser.add_argument(
-        "--max-failures",
-        "--simpleqa-max-failures",
-        metavar="RATE",
-        type=_fraction,
-        default=0.01,
-        help="share of failed rows that leaves a gate undecided (default 0.01)",
-    )
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r}: wanted a whole number of at least 1")
-    return int(text)
-
-
-def _fraction(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: wanted a number from 0 to 1")
-    return value
 
 
 # -- report ---------------------------------------------------------------------------------------
@@ -285,7 +171,7 @@ def _judge_check(args: argparse.Namespace) -> int:
     base = Path.cwd()
     labelled = read_labelled(args.labelled, base, column=args.label_column, dataset=args.dataset)
     others = [read_kept_run(word, base, args.dataset) for word in args.correct]
-    params = {"temperature": 0, **dict(map(_param, args.judge_llm_param))}
+    params = {"temperature": 0, **dict(args.judge_llm_param)}
     check = check_judge(
         labelled, args.judge_llm, params, concurrency=args.concurrency, limit=args.limit, hook=_progress
     )
@@ -305,17 +191,12 @@ def _progress(event: Event) -> None:
         print(f"{event.fields['done']} of {event.fields['total']}", file=sys.stderr)
 
 
-def _param(text: str) -> tuple[str, Any]:
-    """Return the request parameter that K=V says; V is JSON, else a text, and None where it is to be dropped."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip().isidentifier():
-        raise OptionError(f"--judge-llm-param {text!r}: wanted NAME=VALUE, such as temperature=0")
-    if not value:
-        return key.strip(), None
-    try:
-        return key.strip(), json.loads(value)
-    except ValueError:
-        return key.strip(), value
+_COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "report": _report,
+    "compare": _compare,
+    "merge": _merge,
+    "judge-check": _judge_check,
+}
 
 
 # -- the screen -----------------------------------------------------------------------------------

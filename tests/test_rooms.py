@@ -24,7 +24,7 @@ BELOW = (
     ("line", "cast", "caller", "runevents", "wording", "testing", "pairing"),
     ("engine", "textline", "baseline", "repeats", "gate"),
     ("library", "comparison", "comparisontext", "decision", "runfolder"),
-    ("__init__", "gates", "terminal", "markdown", "keptrun", "mergereports"),
+    ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "mergereports"),
     ("merge", "labelled"),
     ("judgecheck",),
     ("cli",),
