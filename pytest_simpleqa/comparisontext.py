@@ -106,6 +106,7 @@ def _table(found: Mapping[str, Any], width: int, *, topics: bool) -> Iterator[Li
         yield Line.of(" " * names + "".join(head.rjust(size) for head, size in heads.items()))
     yield from (_table_row(row, names, heads) for row in rows)
     if worst:
+        yield Line()
         yield Line.of(left(cut("accuracy by topic, the worst first", width), names))
     yield from (_table_row(row, names, heads) for row in worst)
 
