@@ -116,7 +116,10 @@ def _from_folder(folder: RunFolder, source: str | None, base: Path) -> KeptRun:
 
 def _from_recording(path: Path, source: str | None, base: Path) -> KeptRun:
     """Return a recording with verdicts as a run; its Report has no more than the counts."""
-    found = read_baseline(path)
+    try:
+        found = read_baseline(path)
+    except RunError as error:  # which takes it for a baseline
+        raise RunError(str(error).removeprefix("baseline ")) from None
     rows = _with_texts(found.rows, _texts(path, source, base))
     counts = Counts.from_statuses(_status(row) for row in rows if row.finished)
     report = Report(

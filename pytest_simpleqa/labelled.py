@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -61,17 +62,11 @@ def read_labelled(word: str, base: Path, *, column: str | None = None, dataset: 
     path = find_path(word, base)
     if column is None and (path.is_dir() or _is_report(path)):
         return _from_run(word, base, dataset)
-    file = read_rows(path, path.name, frozenset(QUESTION_COLUMNS))
-    try:
-        found = list(file.rows)
-    except DatasetError:
-        found = _unquoted(path)
-        if not found:
-            raise
+    name, unit, found = _read_rows(path)
     rows = [(number, {_plain(key): cell for key, cell in cells.items()}) for number, cells in found]
     if not rows:
-        raise RunError(f"{file.name}: there is no row in it")
-    columns = _Columns.of(file.name, tuple(dict.fromkeys(key for _, cells in rows for key in cells)), column)
+        raise RunError(f"{name}: there is no row in it")
+    columns = _Columns.of(name, tuple(dict.fromkeys(key for _, cells in rows for key in cells)), column)
     words = {number: _word(cells.get(columns.label)) for number, cells in rows}
     is_yes_no = any(word in _YES_NO for word in words.values())
     known = _YES_NO if is_yes_no else _VERDICTS
@@ -79,10 +74,10 @@ def read_labelled(word: str, base: Path, *, column: str | None = None, dataset: 
     for ordinal, (number, cells) in enumerate(rows, start=1):
         if words[number] and words[number] not in known:
             wanted = "Yes or No" if is_yes_no else "A, B, C, the words of the verdicts, or Yes and No"
-            raise RunError(f"{file.place(number)}: the label is {cells[columns.label]!r}; wanted {wanted}")
+            raise RunError(f"{name}, {unit} {number}: the label is {cells[columns.label]!r}; wanted {wanted}")
         problem = text_of(cells.get(columns.question)) or ""
         if not problem.strip():
-            raise RunError(f"{file.place(number)}: the cell {columns.question!r} is empty")
+            raise RunError(f"{name}, {unit} {number}: the cell {columns.question!r} is empty")
         predicted = text_of(cells.get(columns.predicted))
         if predicted is None:
             without += 1
@@ -90,7 +85,37 @@ def read_labelled(word: str, base: Path, *, column: str | None = None, dataset: 
         gold = (text_of(cells.get(columns.gold)) or "").strip() if columns.gold else ""
         answers.append(LabelledAnswer(Question(f"q{ordinal:04}", problem, gold), predicted, known.get(words[number])))
     notes = [f"{many(without, 'row')} without an answer left out"] if without else []
-    return _finished(Labelled(file.name, tuple(answers), is_yes_no, tuple(notes)))
+    return _finished(Labelled(name, tuple(answers), is_yes_no, tuple(notes)))
+
+
+def _read_rows(path: Path) -> tuple[str, str, list[tuple[int, Cells]]]:
+    """Return the file's name, what its rows are counted in, and the rows. Raises DatasetError."""
+    if (systems := _systems(path)) is not None:
+        return path.name, "row", systems
+    file = read_rows(path, path.name, frozenset(QUESTION_COLUMNS))
+    try:
+        return file.name, file.unit, list(file.rows)
+    except DatasetError:
+        if found := _unquoted(path):
+            return file.name, "row", found
+        raise
+
+
+def _systems(path: Path) -> list[tuple[int, Cells]] | None:
+    """Return the records of a JSON file that keeps several systems, the one behind `#`; None for any other file."""
+    file, _, wanted = (str(path), "", "") if path.exists() else str(path).rpartition("#")
+    try:
+        content = json.loads(Path(file).read_text("utf-8-sig")) if file.endswith(".json") else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    systems = content.get("systems") if isinstance(content, dict) else None
+    if not isinstance(systems, dict):
+        return None
+    name = wanted or (next(iter(systems)) if len(systems) == 1 else "")
+    records = systems[name].get("records") if isinstance(systems.get(name), dict) else None
+    if not isinstance(records, list):
+        raise RunError(f"{path.name}: choose one of {', '.join(f'{Path(file).name}#{key}' for key in systems)}")
+    return [(number, record) for number, record in enumerate(records, start=1) if isinstance(record, dict)]
 
 
 def _unquoted(path: Path) -> list[tuple[int, Cells]]:

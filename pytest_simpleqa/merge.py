@@ -109,6 +109,9 @@ def write_merged(words: Sequence[str], base: Path, merged: KeptRun, folder: Path
 def _of_reports(paths: Iterable[Path]) -> KeptRun:
     """Return the one run that Reports tell of; what is known of its rows is what their samples keep."""
     files = [path / "report.json" if path.is_dir() else path for path in paths]
+    for file in files:
+        if not file.is_file():
+            raise RunError(f"{file.parent}: no run directory: it holds neither results*.jsonl nor report.json")
     # A folder's name says more than that its Report is called report.json.
     names = [file.resolve().parent.name if file.name == "report.json" else file.name for file in files]
     report = merge_reports(NamedReport(name, read_report(file)) for name, file in zip(names, files, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -138,6 +139,18 @@ def test_a_tsv_may_hold_quotes_as_text(tmp_path: Path) -> None:
     text = 'question\tgold\tpredicted\tlabel\nWho?\tx\t"Her" song\tA\nWho else?\ty\t"His\tB\n'
     (tmp_path / "people.tsv").write_text(text, encoding="utf-8")
     assert [each.predicted for each in read_labelled("people.tsv", tmp_path).answers] == ['"Her" song', '"His']
+
+
+def test_one_of_several_systems_is_read(tmp_path: Path) -> None:
+    """A file of several systems is asked for one of them; a file of one needs no choice."""
+    records = [{"question": "Who?", "target": "me", "prediction": "I", "grade": "CORRECT"}]
+    systems = {"a": {"records": records}, "b": {"records": [*records, *records]}}
+    (tmp_path / "two.json").write_text(json.dumps({"systems": systems}), encoding="utf-8")
+    (tmp_path / "one.json").write_text(json.dumps({"systems": {"a": systems["a"]}}), encoding="utf-8")
+    assert len(read_labelled("one.json", tmp_path).answers) == 1
+    assert len(read_labelled("two.json#b", tmp_path).answers) == 2
+    with pytest.raises(RunError, match="choose one of two.json#a, two.json#b"):
+        read_labelled("two.json", tmp_path)
 
 
 @pytest.mark.parametrize(

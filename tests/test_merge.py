@@ -179,3 +179,9 @@ def test_reports_must_be_all_shards_of_one_run(simpleqa: Command, tmp_path: Path
         merge_reports([first, NamedReport("x", stranger), third])
     with pytest.raises(RunError, match=r"2 and x disagree on question [0-9a-f]{16}: incorrect, correct"):
         merge_reports([first, second, NamedReport("x", changed), third])
+
+
+def test_a_folder_that_is_no_run_is_told(simpleqa: Command, tmp_path: Path) -> None:
+    """What holds neither lines nor a Report is no shard."""
+    (tmp_path / "empty").mkdir()
+    assert "it holds neither results*.jsonl nor report.json" in simpleqa.error("merge", "empty")
