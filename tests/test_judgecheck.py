@@ -149,7 +149,7 @@ def test_one_of_several_systems_is_read(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(json.dumps({"systems": {"a": systems["a"]}}), encoding="utf-8")
     assert len(read_labelled("one.json", tmp_path).answers) == 1
     assert len(read_labelled("two.json#b", tmp_path).answers) == 2
-    with pytest.raises(RunError, match="choose one of two.json#a, two.json#b"):
+    with pytest.raises(RunError, match=r"choose one of two\.json#a, two\.json#b"):
         read_labelled("two.json", tmp_path)
 
 
