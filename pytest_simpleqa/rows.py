@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import csv
 import hashlib
 import io
@@ -238,6 +239,11 @@ def _parse(cell: str) -> Any:
 
 
 def _load_literal(cell: str) -> Any:
+    if (
+        '"' not in cell and "\\" not in cell
+    ):  # then the quotes alone part a simple literal from JSON, at a tenth of the time
+        with contextlib.suppress(BadRowError):
+            return load_json(cell.replace("'", '"'))
     try:
         with warnings.catch_warnings():  # an odd escape such as "\d" in somebody's URL is no concern of ours
             warnings.simplefilter("ignore")

@@ -8,7 +8,6 @@ from typing import Any
 
 # A session inside the test's process forgets what it has imported; these cannot be imported twice.
 import aiohttp  # noqa: F401  see above
-import pydantic  # noqa: F401  see above
 import pytest
 import rapidfuzz  # noqa: F401  see above
 
