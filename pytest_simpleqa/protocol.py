@@ -31,6 +31,8 @@ class PlainProtocol:
         own = [plugin for plugin in manager.get_plugins() if _module_of(plugin).startswith("_pytest.")]
         self._hook = config.hook
         self._setup, self._call, self._teardown = (manager.subset_hook_caller(step, own) for step in _STEPS)
+        reporting = config.hook.pytest_runtest_makereport.get_hookimpls()
+        self._others_report = any(not _is_known(each.function.__module__) for each in reporting)
         self._item: QuestionItem | None = None
         manager.register(self, "simpleqa-protocol")
 
@@ -53,8 +55,15 @@ class PlainProtocol:
             item.runtest()
 
     def _phase(self, item: QuestionItem, call: pytest.CallInfo[None]) -> None:
-        report = self._hook.pytest_runtest_makereport(item=item, call=call)
+        if call.when == "call" or self._others_report:
+            report = self._hook.pytest_runtest_makereport(item=item, call=call)
+        else:  # nobody has anything to add to a setup or teardown in which nothing happens
+            report = pytest.TestReport.from_item_and_call(item, call)
         self._hook.pytest_runtest_logreport(report=report)
+
+
+def _is_known(module: str) -> bool:
+    return module.startswith(("_pytest.", "pytest_simpleqa."))
 
 
 def _module_of(plugin: object) -> str:
