@@ -48,6 +48,8 @@ def _head(report: Report, found: Mapping[str, Any], width: int) -> Iterator[Line
     text = f"{report.model} compared with {baseline_words(found)}, on the same {many(found['questions'], 'question')}"
     for line in wrapped(visible(text), width, indent="  "):
         yield Line.of(cut(line, width), bold=True)
+    if unjudged := unjudged_words(found):
+        yield Line.of(cut(unjudged, width), yellow=True)
     if differing := differing_words(found):
         yield Line.of(cut(f"the questions differ: {differing}", width), yellow=True)
 
@@ -62,6 +64,15 @@ def differing_words(found: Mapping[str, Any]) -> str:
     """Return how the questions of both runs differ, nothing where they do not."""
     counts = ((found[key], key.replace("_", " ")) for key in ("only_here", "only_there", "changed_gold"))
     return ", ".join(f"{number:,} {words}" for number, words in counts if number)
+
+
+def unjudged_words(found: Mapping[str, Any]) -> str:
+    """Return how many rows of either run have no verdict, and so are no flips; nothing where all have one."""
+    before = sum(found["transitions"]["failed"].values())
+    now = sum(row["failed"] for row in found["transitions"].values())
+    counts = ((number, when) for number, when in ((before, "before"), (now, "now")) if number)
+    said = " and ".join(f"{many(number, 'row')} {when}" for number, when in counts)
+    return f"without a verdict: {said}; they are not right in the rates, and no flips" if said else ""
 
 
 def signed(value: float) -> str:

@@ -19,28 +19,28 @@ class Ending:
     """Watches what ends the session, and decides its exit status."""
 
     def __init__(self) -> None:
-        self._old_handler: Any = None
+        self._old_handlers: dict[int, Any] = {}
         self._interrupt: str | None = None
         self.other_failed = False
         """Whether an ordinary test has failed, or was in error."""
 
     def watch_sigterm(self) -> None:
         """Let SIGTERM end the session as Ctrl-C does, with its Report."""
-        if self._old_handler is not None or os.name != "posix":
+        if signal.SIGTERM in self._old_handlers or os.name != "posix":
             return
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             raise KeyboardInterrupt("SIGTERM")
 
         with contextlib.suppress(ValueError):  # not in the main thread
-            self._old_handler = signal.signal(signal.SIGTERM, interrupt)
+            self._old_handlers[signal.SIGTERM] = signal.signal(signal.SIGTERM, interrupt)
 
-    def restore_sigterm(self) -> None:
-        """Give SIGTERM back; a second time does nothing."""
-        if self._old_handler is not None:
-            with contextlib.suppress(ValueError):
-                signal.signal(signal.SIGTERM, self._old_handler)
-            self._old_handler = None
+    def restore_signals(self) -> None:
+        """Give the signals back; a second time does nothing."""
+        for number, handler in self._old_handlers.items():
+            with contextlib.suppress(ValueError, TypeError):
+                signal.signal(number, handler)
+        self._old_handlers.clear()
 
     def hear_interrupt(self, error: BaseException) -> None:
         """Take in what pytest calls a keyboard interrupt."""
@@ -50,6 +50,13 @@ class Ending:
             self._interrupt = "xdist"
         elif isinstance(error, KeyboardInterrupt):
             self._interrupt = "user"
+            self._ignore_interrupts()
+
+    def _ignore_interrupts(self) -> None:
+        """Let no second Ctrl-C cut off the writing of the Report, which takes seconds at the most."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(ValueError):  # not in the main thread
+                self._old_handlers.setdefault(number, signal.signal(number, signal.SIG_IGN))
 
     @property
     def was_interrupted(self) -> bool:

@@ -157,6 +157,7 @@ def paired_difference(pairs: Mapping[tuple[Part, Part], int], z: float, margin: 
     changed = any(k and pair[0] != pair[1] for pair, k in pairs.items())
     interval = score_interval(values, z) if changed else (0.0, 0.0)
     assert interval is not None
+    interval = (max(-1.0, interval[0]), min(1.0, interval[1]))  # the linearised ones know no bounds
     about_margin = sum(k * (part[0] - margin) ** 2 for part, k in values.items()) / n
     return Difference(now, before, now - before, interval, detectable(about_margin, n, z))
 

@@ -88,7 +88,7 @@ class QuestionItem(pytest.Item):
             return
         if self.result.verdict is Verdict.NOT_ATTEMPTED:
             report.outcome = "skipped"
-            report.longrepr = (self.parent.name, 0, told(self.result))
+            report.longrepr = (self.parent.name, 0, told(self.result).partition(": ")[2])
 
 
 def wants_failed_of_none(config: pytest.Config, node_ids: Iterable[str]) -> bool:

@@ -50,6 +50,8 @@ class Reporter:
         self._limits: dict[str, int] = {}
         """By worker: pairs that may be in flight there now, fewer while a service says slow down."""
         self._selected = 0
+        self._known = 0
+        """Rows that an earlier session of this run had finished."""
         self._began = time.monotonic()
         self._next_pct = plan.options.progress_pct
         self._progress_is_due = False
@@ -94,7 +96,8 @@ class Reporter:
         for notice in (*self._cast.notices, *self._gates.notices):
             self._screen.warn(notice)
         if self.run_dir.resumed:
-            self.run_dir.read_rows()  # tells of torn lines before anything is asked
+            rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
+            self._known = sum(row.verdict is not None for row in rows.values())
         self._tell(start_event(name, self._selected, answer, judge))
 
     # --- results ---------------------------------------------------------------------------
@@ -158,6 +161,7 @@ class Reporter:
             total,
             Counts.from_statuses(self._statuses.elements()),
             elapsed_s=time.monotonic() - self._began,
+            resumed=min(done, self._known),
             in_flight=limit if limit < self._plan.options.concurrency else 0,
             width=self._screen.width,
         )
@@ -167,6 +171,7 @@ class Reporter:
 
     # --- the end ---------------------------------------------------------------------------
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self._ending.hear_interrupt(excinfo.value)
 
@@ -189,7 +194,6 @@ class Reporter:
         """Build and write the Report once, and return it; None where no question was reached."""
         if self._report is not None or not self.run_dir.is_open:
             return self._report
-        self._ending.restore_sigterm()
         if len(self.results) < self._selected:  # what was finished ahead of a stop stands in the run log
             missing = (ask for ask in self._ask_by_key.values() if ask.key not in self.results)
             self.results.update(self.run_dir.finished(missing))
@@ -283,7 +287,7 @@ class Reporter:
         return shlex.join(["pytest", *kept, f"--simpleqa-resume={self.run_dir.path.name}"])
 
     def pytest_unconfigure(self) -> None:
-        self._ending.restore_sigterm()
+        self._ending.restore_signals()
         self.run_dir.close()
         if self._plan.options.out_stdout and self._report is not None:
             sys.stdout.write(report_text(self._report))

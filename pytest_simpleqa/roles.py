@@ -52,7 +52,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     plan = Plan.make(config, asked)
     gates.require_slices(plan.dataset)
     embedded = Embedded()
-    cast = cast_of(config, plan, embedded) if asked.answer_llm else Cast()
+    cast = cast_of(config, plan, embedded) if asked.answer_llm and not config.option.collectonly else Cast()
     embedded.paths = cast.local_paths
     reporter = Reporter(config, plan, cast, gates)
     config.pluginmanager.register(reporter, "simpleqa-reporter")

@@ -165,17 +165,16 @@ def _incomplete(report: Report, width: int, resume: str | None) -> Iterator[Line
 
 
 def _failures(report: Report, rows: Iterable[QuestionResult], width: int) -> Iterator[Line]:
-    """Yield how many rows have no verdict and, by kind, the usual reasons."""
+    """Yield how many rows have no verdict, and the usual reasons."""
     if not report.failures:
         return
     counts = ((report.judge_failures, "judge failure"), (report.errors, "error"))
     yield Line.of(", ".join(many(number, noun) for number, noun in counts if number), red=True, bold=True)
-    kinds: dict[str, Counter[str]] = {}
-    for error in (row.error for row in rows if row.error):
-        kinds.setdefault(error.kind, Counter())[error.message] += 1
-    usual = sorted(kinds.items(), key=lambda kind: -kind[1].total())[:ERRORS_SHOWN]
-    for kind, messages in usual:
-        yield Line.of(shown(f"  {messages.total():,} {kind}: {messages.most_common(1)[0][0]}", width))
+    reasons = Counter((row.error.kind, row.error.message) for row in rows if row.error)
+    for (kind, message), number in reasons.most_common(ERRORS_SHOWN):
+        yield Line.of(shown(f"  {number:,} {kind}: {message}", width))
+    if (left := len(reasons) - ERRORS_SHOWN) > 0:
+        yield Line.of(shown(f"  and {many(left, 'further reason')}", width))
 
 
 def gate_lines(report: Report, width: int) -> Iterator[Line]:

@@ -112,7 +112,7 @@ def test_parameters_go_only_where_they_are_taken(load: Load) -> None:
         "base_url_host": None,
         "params": {"top_k": 5},
     }
-    assert not model.is_service
+    assert model.is_service
 
 
 def test_chat_gets_messages(load: Load) -> None:

@@ -130,9 +130,9 @@ def test_a_local_model_asks_the_server_that_runs(around: Surroundings) -> None:
 
 
 def test_python_calls_what_the_base_folder_holds(around: Surroundings) -> None:
-    """A module of the invocation directory answers, and is no service."""
+    """A module of the invocation directory answers, and its calls are counted: they may cost."""
     answerer = resolve_answerer("python:spec_callables:say", {}, QUESTION, around)
-    assert (answer(answerer).text, answerer.is_service) == ("said question 1?", False)
+    assert (answer(answerer).text, answerer.is_service) == ("said question 1?", True)
 
 
 def test_replay_answers_and_judges(around: Surroundings) -> None:

@@ -19,6 +19,7 @@ def resolve_judge(text: str, params: Params, template: Template, around: Surroun
         recording = Recording.load(argument or "", around.base)
         recording.require_verdicts()
         recording.bind(around.questions)
+        recording.require_pairs()
         return ReplayJudge(recording)
     if alias == "hook":
         if around.judge_hook is None:

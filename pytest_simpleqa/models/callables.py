@@ -64,7 +64,7 @@ def check_callable(argument: str, base: Path) -> None:
 class CallableModel:
     """A model that is a function or an object of the user's."""
 
-    is_service = False
+    is_service = True
 
     def __init__(
         self,

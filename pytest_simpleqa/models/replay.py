@@ -77,6 +77,13 @@ class Recording:
         row = self.row(question, repeat)
         return None if row is None or self.gold_changed(question) else row.verdict
 
+    def require_pairs(self) -> None:
+        """Raise SpecError where questions were bound and not one of them was recorded."""
+        if self._bound and not any(self._bound.values()):
+            raise SpecError(
+                f"replay:{self.name}: none of its {len(self._recorded.rows):,} rows answers a question of this dataset"
+            )
+
     def require_verdicts(self) -> None:
         """Raise SpecError unless verdicts were recorded: what a judge needs."""
         if self.has_verdicts:

@@ -33,6 +33,13 @@ class Settings:
 
 def read_settings(variable: str, text: Secret) -> Settings:
     """Return the settings in the JSON `text` of `variable`; raise SpecError naming the key and what was wanted."""
+    settings = _read(variable, text)
+    _check_values(variable, settings)
+    return _trimmed(settings)
+
+
+def _read(variable: str, text: Secret) -> Settings:
+    """Return the settings as they stand; no caller sees the plain values, whose locals a traceback may show."""
     # By hand, not by pydantic: loading that for eight keys costs each process 0.2 s before its first request.
     given = _object(variable, text.reveal().strip())
     names = [item.name for item in fields(Settings)]
@@ -42,9 +49,7 @@ def read_settings(variable: str, text: Secret) -> Settings:
             raise SpecError(f"{variable}: it has an unknown key{hint}; known are {', '.join(names)}")
         if value is not None and (wanted := _wanted(key, value)):
             raise SpecError(f"{variable}: {wanted}")
-    settings = Settings(**{key: value for key, value in given.items() if value is not None})
-    _check_values(variable, settings)
-    return _trimmed(settings)
+    return Settings(**{key: value for key, value in given.items() if value is not None})
 
 
 def check_params(params: Mapping[str, Any], where: str) -> None:

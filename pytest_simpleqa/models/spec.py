@@ -90,6 +90,7 @@ def resolve_answerer(text: str, params: Params, template: Template, around: Surr
     if alias == "replay":
         recording = Recording.load(argument or "", around.base)
         recording.bind(around.questions)
+        recording.require_pairs()
         return ReplayAnswerer(recording)
     if alias == "hook":
         if around.answer_hook is None:
