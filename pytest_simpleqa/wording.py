@@ -144,7 +144,7 @@ def progress_line(
         "attempted": f"attempted {rate(counts.attempted_accuracy)}",
     }
     if counts.failures:
-        pieces["failed"] = many(counts.failures, "failure")
+        pieces["failed"] = f"{counts.failures:,} failed"
     if asked > 0 and elapsed_s > 0:
         pieces["speed"] = f"{speed(asked, elapsed_s)}/s"
         if done < total:

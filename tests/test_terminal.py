@@ -173,7 +173,7 @@ def test_progress_fits_by_leaving_out() -> None:
     """In eighty columns the least telling pieces go first, and failures stay."""
     counts = Counts(n=1082, correct=445, incorrect=400, not_attempted=235, errors=2)
     line = progress_line(1082, 4326, counts, elapsed_s=338, in_flight=32)
-    assert line == "25 %  1,082 of 4,326  accuracy .411  attempted .527  2 failures  about 17 min left"
+    assert line == "25 %  1,082 of 4,326  accuracy .411  attempted .527  2 failed  about 17 min left"
     assert progress_line(1082, 4326, counts, elapsed_s=338, width=20) == "25 %  1,082 of 4,326"
 
 
