@@ -1,11 +1,12 @@
-"""The line to one connection: its first request alone, retries, the adaptive limit, and when to give up."""
+"""The line to one connection: its first request alone, retries, pauses, the adaptive limit, and when to give up."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from random import Random
 from typing import TypeVar
@@ -13,7 +14,7 @@ from typing import TypeVar
 from .errors import ModelError, RunStopped
 from .models.importing import error_line
 from .records import Reply
-from .retry import Action, action_for, backoff
+from .retry import MAX_WAIT_S, Action, action_for, backoff
 
 T = TypeVar("T")
 
@@ -24,7 +25,13 @@ MAX_FAILURES_IN_ROW = 20
 _PATIENCE_S = 5.0
 """How long the others wait for what becomes of the first request."""
 _SLOW_DOWN = frozenset({429, 503, 529})
-_UNREACHABLE = frozenset({"timeout", "connection", "server_error", "rate_limited"})
+_UNWELL = frozenset({"timeout", "connection", "server_error", "unreadable", "empty"})
+"""What a service does that is down or no such service at all; `rate_limited` only asks for patience."""
+_NO_WORD = frozenset({"timeout", "connection"})
+_LAST_SHARE = 0.1
+"""The share of a question's time that no wait takes: it is left for one more request."""
+_ENOUGH_SHARE = 0.8
+"""For so much of a question's time a service may say nothing but 429 before the run stops."""
 
 
 class OutOfTime(Exception):
@@ -49,9 +56,10 @@ class Budget:
         """Return how long was waited where `left` seconds were left at the start."""
         return f"{self.total:g} s" if left > 0.9 * self.total else f"the {left:.1f} s left of {self.total:g}"
 
-    def covers(self, seconds: float) -> bool:
-        """Tell whether `seconds` of waiting would still leave time for a request."""
-        return seconds < self.left
+    @property
+    def room(self) -> float:
+        """Seconds that may be waited so that time for one more request is left; negative where it is too late."""
+        return self.left - _LAST_SHARE * self.total
 
     async def run(self, call: Awaitable[T]) -> T:
         """Await `call` on this budget; raise OutOfTime when it is used up, and nothing that would end the loop."""
@@ -72,7 +80,7 @@ class Budget:
             self.spent += time.monotonic() - began
 
     async def wait(self, seconds: float) -> None:
-        """Wait on this budget, which must cover it."""
+        """Wait on this budget, which must have the room."""
         await asyncio.sleep(seconds)
         self.spent += seconds
 
@@ -110,6 +118,10 @@ class Line:
         self._has_worked = False
         self._failures_in_row = 0
         self._halved_at = 0.0
+        self._not_before = 0.0
+        """The service has asked for no request before this time, whoever's it be."""
+        self._only_refused_since: float | None = None
+        """When it began to say 429 and nothing else; None where its last word was another."""
         self.stopped: str | None = None
 
     async def attempt(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
@@ -134,58 +146,107 @@ class Line:
     async def _try(self, call: Callable[[], Awaitable[Reply]], budget: Budget) -> Reply:
         tries = spent = 0
         left = budget.left
+        is_last_chance = False
         while True:
-            if self.stopped is not None:
-                raise RunStopped(self.stopped)
             tries += 1
-            try:
-                if self._slots is None:
-                    reply = await budget.run(call())
-                else:
-                    async with self._slots:
-                        reply = await budget.run(call())
-            except OutOfTime:
-                failure = ModelError("timeout", f"no answer within {budget.told(left)}")
-            except ModelError as error:
-                failure = error
-            except Exception as error:  # user code: a hook, a callable
-                failure = ModelError("exception", error_line(error))
-            else:
+            async with self._turn(at_once=is_last_chance):
+                said = await self._outcome(call, budget, left)
+            if isinstance(said, Reply):
                 self._worked()
-                return replace(reply, calls=reply.calls + spent) if spent else reply
-            spent += failure.calls
-            if failure.status in _SLOW_DOWN:
-                self._slow_down()
-            delay = backoff(tries, self._random) if failure.retry_after is None else failure.retry_after
-            if action_for(failure.kind) is not Action.RETRY or tries >= MAX_TRIES or not budget.covers(delay):
-                message = f"{failure.message} ({tries} tries)" if tries > 1 else failure.message
-                self._give_up(failure.kind, message, had_time=2 * left > budget.total)
-                raise ModelError(failure.kind, message, status=failure.status, calls=spent) from None
-            await budget.wait(delay)
+                return replace(said, calls=said.calls + spent) if spent else said
+            spent += said.calls
+            delay, room = self._delay_after(said, tries), budget.room
+            self._hear(said)
+            if action_for(said.kind) is not Action.RETRY or tries >= MAX_TRIES or room <= 0:
+                message = f"{said.message} ({tries} tries)" if tries > 1 else said.message
+                self._give_up(said.kind, message, budget, had_time=2 * left > budget.total)
+                raise ModelError(said.kind, message, status=said.status, calls=spent) from None
+            is_last_chance = delay > room
+            await budget.wait(min(delay, room))
+
+    @asynccontextmanager
+    async def _turn(self, *, at_once: bool) -> AsyncIterator[None]:
+        """Wait for a slot and the end of a pause, on nobody's time; raise RunStopped where the run has stopped.
+
+        `at_once`: the question's time ends before the pause does, and it has nothing to lose by asking.
+        """
+        while True:
+            async with self._slots or nullcontext():
+                if self.stopped is not None:
+                    raise RunStopped(self.stopped)
+                pause = self._not_before - time.monotonic()
+                if at_once or pause <= 0:
+                    yield
+                    return
+            await asyncio.sleep(pause)
+
+    async def _outcome(self, call: Callable[[], Awaitable[Reply]], budget: Budget, left: float) -> Reply | ModelError:
+        """Return what one request gave; nothing that it raises comes through, except a cancellation."""
+        try:
+            return await budget.run(call())
+        except OutOfTime:
+            return ModelError("timeout", f"no answer within {budget.told(left)}")
+        except ModelError as error:
+            return error
+        except Exception as error:  # user code: a hook, a callable
+            return ModelError("exception", error_line(error))
+
+    def _delay_after(self, failure: ModelError, tries: int) -> float:
+        """Return how long to wait: as long as the service says, longer where it says so again and again."""
+        wait = backoff(tries, self._random)
+        if failure.retry_after is None:
+            return wait
+        asked = min(failure.retry_after, MAX_WAIT_S)
+        return asked if tries == 1 else max(asked, wait)
+
+    def _hear(self, failure: ModelError) -> None:
+        """Take in what a failure says of the service: slow down, wait, or only that it is still there."""
+        now = time.monotonic()
+        if failure.status in _SLOW_DOWN:
+            self._slow_down(now)
+        if failure.retry_after is not None and action_for(failure.kind) is Action.RETRY:
+            self._not_before = max(self._not_before, now + min(failure.retry_after, MAX_WAIT_S))
+        if failure.kind == "rate_limited":
+            self._only_refused_since = self._only_refused_since or now
+        elif failure.kind not in _NO_WORD:
+            self._only_refused_since = None
 
     def _worked(self) -> None:
         self._has_worked = True
         self._failures_in_row = 0
+        self._only_refused_since = None
         if self.limit < self.most:
             self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
 
-    def _slow_down(self) -> None:
+    def _slow_down(self, now: float) -> None:
         """Halve the limit, once for a burst of refusals rather than once for each."""
-        now = time.monotonic()
         if now - self._halved_at > 1.0:
             self._halved_at = now
             self.limit = max(1.0, self.limit / 2)
 
-    def _give_up(self, kind: str, message: str, *, had_time: bool) -> None:
+    def _give_up(self, kind: str, message: str, budget: Budget, *, had_time: bool) -> None:
         """Count a failure, and stop the run where the next request would fare no better.
 
         A judge that a slow answer has left no time for (not `had_time`) has shown nothing of itself.
         """
+        if kind == "rate_limited":
+            self._give_up_waiting(message, budget)
+            return
         action = action_for(kind)
-        is_grave = action is Action.STOP_IF_NOTHING_WORKED or (kind in _UNREACHABLE and had_time)
+        is_grave = action is Action.STOP_IF_NOTHING_WORKED or (kind in _UNWELL and had_time)
         self._failures_in_row = self._failures_in_row + 1 if is_grave else 0  # a filtered reply is a reply
         in_row = self._failures_in_row >= MAX_FAILURES_IN_ROW
         if action is Action.STOP or in_row or (is_grave and not self._has_worked):
             tail = f" ({self._failures_in_row} in a row)" if in_row and action is not Action.STOP else ""
-            self.stopped = f"{self.name}: {message}{tail}"
-            self._on_stop(self.stopped)
+            self._stop(message + tail)
+
+    def _give_up_waiting(self, message: str, budget: Budget) -> None:
+        """Stop the run where nobody has heard anything but 429 for about as long as a question has."""
+        since = self._only_refused_since
+        refused_s = time.monotonic() - since if since is not None else 0.0
+        if refused_s >= _ENOUGH_SHARE * (budget.total or MAX_WAIT_S):
+            self._stop(f"{message}, and nothing else for {refused_s:.0f} s")
+
+    def _stop(self, why: str) -> None:
+        self.stopped = f"{self.name}: {why}"
+        self._on_stop(self.stopped)

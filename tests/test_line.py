@@ -6,12 +6,19 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from random import Random
+from typing import Any
 
 import pytest
 
 from pytest_simpleqa.errors import ModelError, RunStopped
 from pytest_simpleqa.line import MAX_FAILURES_IN_ROW, MAX_TRIES, Budget, Line
+from pytest_simpleqa.models.connection import Connection
+from pytest_simpleqa.models.http import HttpModel
 from pytest_simpleqa.records import Reply
+from pytest_simpleqa.retry import MAX_WAIT_S
+from pytest_simpleqa.secret import Secret
+
+from .fake_server import Answer, FakeServer, error
 
 Call = Callable[[], Awaitable[Reply]]
 
@@ -122,7 +129,7 @@ def test_a_refused_first_request_stops_the_run_with_one_message(kind: str) -> No
     assert (asked, stops) == (1, [f"m: it is {kind}"])
 
 
-@pytest.mark.parametrize("kind", ["timeout", "connection", "server_error", "rate_limited"])
+@pytest.mark.parametrize("kind", ["timeout", "connection", "server_error", "unreadable", "empty"])
 def test_a_service_that_never_answers_stops_the_run(kind: str) -> None:
     """Where nothing has worked, a first request that is given up ends the run."""
     stops = Stops()
@@ -130,7 +137,69 @@ def test_a_service_that_never_answers_stops_the_run(kind: str) -> None:
     assert stops == [f"m: it is {kind} ({MAX_TRIES} tries)"]
 
 
-@pytest.mark.parametrize("kind", ["filtered", "truncated", "declined", "exception", "empty"])
+@pytest.mark.parametrize("kind", ["unreadable", "empty"])
+def test_a_service_that_begins_to_answer_nonsense_stops_the_run(kind: str) -> None:
+    """A page or nothing at all under status 200 is the row's own until twenty come in a row."""
+    stops = Stops()
+
+    async def many() -> None:
+        line = stops.line()
+        await outcome(line, says("x"))
+        for _ in range(MAX_FAILURES_IN_ROW - 1):
+            await outcome(line, says(fault(kind, 200)))
+        assert stops == []
+        await outcome(line, says(fault(kind, 200)))
+
+    asyncio.run(many())
+    assert stops == [f"m: it is {kind} ({MAX_TRIES} tries) (20 in a row)"]
+
+
+def test_rate_limits_alone_never_stop_the_run() -> None:
+    """However many rows a burst of 429 costs, and before anything has worked, the run goes on."""
+    stops = Stops()
+
+    async def many() -> None:
+        line = stops.line()
+        for _ in range(MAX_FAILURES_IN_ROW + 1):
+            await outcome(line, says(fault("rate_limited", 429, retry_after=0.0)))
+
+    asyncio.run(many())
+    assert stops == []
+
+
+@pytest.mark.parametrize("first", ["x", fault("filtered", 200)])
+def test_a_service_that_says_429_for_a_whole_deadline_stops_the_run(first: str | ModelError) -> None:
+    """Where nothing else is heard for as long as a question has, more patience is of no use."""
+    stops = Stops()
+
+    async def two() -> None:
+        line = stops.line()
+        await outcome(line, says(first))
+        await outcome(line, says(fault("rate_limited", 429, retry_after=0.1)), 0.5)
+
+    asyncio.run(two())
+    (stop,) = stops
+    assert stop.startswith("m: it is rate_limited (")
+    assert stop.endswith(" tries), and nothing else for 0 s")
+
+
+def test_any_other_word_between_rate_limits_is_a_sign_of_life() -> None:
+    """As long as somebody gets a reply now and then, the run goes on."""
+    stops = Stops()
+
+    async def both() -> None:
+        line = stops.line()
+        await outcome(line, says("x"))
+        refused = asyncio.create_task(outcome(line, says(fault("rate_limited", 429)), 0.3))
+        await asyncio.sleep(0.2)
+        await outcome(line, says("x"))
+        await refused
+
+    asyncio.run(both())
+    assert stops == []
+
+
+@pytest.mark.parametrize("kind", ["filtered", "truncated", "declined", "exception"])
 def test_a_row_of_its_own_never_stops_the_run(kind: str) -> None:
     """What one question did wrong says nothing of the next, however often it happens."""
     stops = Stops()
@@ -226,12 +295,105 @@ def test_retry_after_is_waited_for_within_the_budget() -> None:
     assert 0.05 <= budget.spent < 1
 
 
-def test_a_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
-    """Where the deadline would pass first, the question ends at once."""
-    began = time.monotonic()
-    error = failure(Stops().line(), says(fault("rate_limited", 429, retry_after=60)), seconds=1)
-    assert time.monotonic() - began < 0.5
-    assert (error.kind, error.calls) == ("rate_limited", 1)
+def test_a_retry_after_beyond_the_deadline_leaves_time_for_one_more_request() -> None:
+    """Where the deadline would pass first, the question waits as long as it can and asks once more."""
+    budget = Budget(0.3)
+    reply = asyncio.run(Stops().line().attempt(says(fault("rate_limited", 429, retry_after=60), "x"), budget))
+    assert (reply.text, reply.calls) == ("x", 2)
+    assert 0.25 < budget.spent < 0.3
+
+
+def test_a_last_chance_is_the_last() -> None:
+    """A question that is told to wait longer than it can is asked twice, and then is an error."""
+    error = failure(Stops().line(), says(fault("rate_limited", 429, retry_after=60)), seconds=0.2)
+    assert (error.kind, error.calls) == ("rate_limited", 2)
+
+
+def test_no_wait_is_longer_than_two_minutes() -> None:
+    """Whatever a service or somebody's own model asks for."""
+    line = Stops().line()
+    assert line._delay_after(fault("rate_limited", 429, retry_after=1e9), 1) == MAX_WAIT_S
+
+
+# -- pauses ----------------------------------------------------------------------------------------
+
+
+def test_a_pause_is_everybodys_and_costs_only_who_was_told() -> None:
+    """Nobody is asked before the time that the service named; who was not told has the whole budget left."""
+
+    async def two() -> tuple[float, list[float]]:
+        line, told, untold = Stops().line(), Budget(5), Budget(0.1)
+        await outcome(line, says("x"))
+        began = time.monotonic()
+        first = asyncio.create_task(line.attempt(says(fault("rate_limited", 429, retry_after=0.2), "x"), told))
+        await asyncio.sleep(0.01)
+        await line.attempt(says("x"), untold)
+        passed = time.monotonic() - began
+        await first
+        return passed, [told.spent, untold.spent]
+
+    passed, (told, untold) = asyncio.run(two())
+    assert 0.2 <= passed < 1
+    assert (told >= 0.2, untold < 0.1) == (True, True)
+
+
+def test_who_waits_in_a_pause_is_not_asked_after_a_stop() -> None:
+    """A run that stops meanwhile sends nothing more."""
+    asked = 0
+
+    async def count() -> Reply:
+        nonlocal asked
+        asked += 1
+        return Reply("x")
+
+    async def three() -> Reply | ModelError | RunStopped:
+        line = Stops().line()
+        await outcome(line, says("x"))
+        leaves = says(fault("unauthorized", 401), latency_s=0.03)
+        others = [outcome(line, leaves), outcome(line, says(fault("rate_limited", 429, retry_after=0.1), "x"))]
+        _, _, said = await asyncio.gather(*others, _later(lambda: outcome(line, count)))
+        return said
+
+    assert isinstance(asyncio.run(three()), RunStopped)
+    assert asked == 0
+
+
+async def _later(call: Callable[[], Awaitable[Reply | ModelError | RunStopped]]) -> Reply | ModelError | RunStopped:
+    await asyncio.sleep(0.01)
+    return await call()
+
+
+def test_a_burst_of_429_costs_no_row() -> None:
+    """A service that refuses for a moment gets no request until it wants one, and answers all of them in the end."""
+    refused_at: list[float] = []
+
+    def burst(body: dict[str, Any], nth: int) -> Answer | None:
+        now = time.monotonic()
+        if len(server.requests) <= 8 or (refused_at and now - refused_at[0] > 0.15):
+            return None
+        refused_at.append(now)
+        return error(429, "slow down", headers={"Retry-After": "1"})
+
+    async def ask(line: Line, model: HttpModel) -> list[Reply]:
+        async def pair(number: int) -> Reply:
+            async with room:
+                return await line.attempt(lambda: model.complete(f"q{number}"), Budget(3))
+
+        room = asyncio.Semaphore(8)
+        try:
+            return list(await asyncio.gather(*(pair(number) for number in range(60))))
+        finally:
+            await model.close()
+
+    stops = Stops()
+    with FakeServer(latency=0.01) as server:
+        server.script(burst)
+        connection = Connection("x", "x", server.base_url, "m", api_key=Secret("sk-fake-0123456789"))
+        replies = asyncio.run(ask(stops.line(), HttpModel(connection, {})))
+        started = [request.started for request in server.requests]
+    assert (len(replies), stops) == (60, [])
+    assert 1 <= len(refused_at) <= 8
+    assert not [at for at in started if refused_at[-1] + 0.05 < at < refused_at[-1] + 0.95]
 
 
 def test_a_wait_that_ends_at_the_deadline_is_no_crash() -> None:
@@ -343,7 +505,7 @@ def test_a_burst_of_refusals_halves_the_limit_once(status: int) -> None:
         line = Stops().line(most=8)
         await outcome(line, says("x"))
         kind = "rate_limited" if status == 429 else "server_error"
-        await asyncio.gather(*(outcome(line, says(fault(kind, status, retry_after=60)), 1) for _ in range(8)))
+        await asyncio.gather(*(outcome(line, says(fault(kind, status, retry_after=60)), 0.2) for _ in range(8)))
         return line.limit
 
     assert asyncio.run(burst()) == 4
@@ -355,7 +517,7 @@ def test_the_limit_grows_back_by_one_a_round() -> None:
     async def grow() -> tuple[float, float]:
         line = Stops().line(most=8)
         await outcome(line, says("x"))
-        await outcome(line, says(fault("rate_limited", 429, retry_after=60)), 1)
+        await outcome(line, says(fault("rate_limited", 429, retry_after=0.01), "x"))
         for _ in range(5):
             await outcome(line, says("x"))
         after_a_round = line.limit
