@@ -12,7 +12,7 @@ from .errors import OptionError
 from .gate import Gate, Slice
 from .intervals import Difference, z_of
 from .metrics import Interval
-from .pairing import FAILED, ComparedRow, difference, furthest_status, measure, pair, rows_of_report
+from .pairing import FAILED, ComparedRow, by_question, difference, furthest_status, measure, pair, rows_of_report
 from .report import Report
 
 
@@ -93,7 +93,7 @@ def decide(
     elif baseline is None:
         raise OptionError(f"--simpleqa-gate {gate.text!r}: there is no baseline; type --simpleqa-baseline=FILE")
     else:
-        doubts += _doubts_about(baseline, max_failures)
+        doubts += _doubts_about(baseline, chosen, max_failures)
         result = _against(gate, known, baseline, level)
     return _finish(gate, result, doubts, level, slice_gates)
 
@@ -120,7 +120,10 @@ def _doubts(report: Report, max_failures: float) -> Iterable[str]:
         yield f"failures {report.failures:,} of {report.n:,} are above {max_failures:g}"
 
 
-def _doubts_about(baseline: Baseline, max_failures: float) -> Iterable[str]:
+def _doubts_about(baseline: Baseline, rows: Sequence[ComparedRow], max_failures: float) -> Iterable[str]:
+    asked, shared = len(by_question(rows)), len(pair(rows, baseline.rows).pairs)
+    if 0 < shared < asked / 2:
+        yield f"the baseline has only {shared:,} of {asked:,} questions"
     finished = [row for row in baseline.rows if row.finished]
     failures = sum(row.verdict is None for row in finished)
     if finished and failures / len(finished) > max_failures:

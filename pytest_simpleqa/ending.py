@@ -21,8 +21,6 @@ class Ending:
     def __init__(self) -> None:
         self._old_handlers: dict[int, Any] = {}
         self._interrupt: str | None = None
-        self.other_failed = False
-        """Whether an ordinary test has failed, or was in error."""
 
     def watch_sigterm(self) -> None:
         """Let SIGTERM end the session as Ctrl-C does, with its Report."""
@@ -72,18 +70,24 @@ class Ending:
             return int(pytest.ExitCode.TESTS_FAILED)
         return status
 
-    def gated_status(self, session: pytest.Session, verdicts: Sequence[str], *, questions_fail: bool) -> int:
+    def gated_status(
+        self, session: pytest.Session, verdicts: Sequence[str], *, own_failures: int, questions_fail: bool
+    ) -> int:
         """Return the exit status of a session with gates, whose verdicts are `pass`, `fail` or `undecided`.
 
-        A question's own failure counts only where the user has said so (`questions_fail`): the gates decide. An
-        early end leaves them undecided; never 0 when a gate was asked for and not decided.
+        Of all failures that pytest has counted, the questions' own (`own_failures`) count only where the user
+        has said so (`questions_fail`): the gates decide. An early end leaves them undecided; never 0 when a gate
+        was asked for and not decided.
         """
         status = self.status(session)
         mine = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
         if status not in mine:
             return status
         stopped_itself = bool(session.shouldfail) and not self._stopped_by_maxfail(session)
-        if self.other_failed or stopped_itself or questions_fail or "fail" in verdicts:
+        others_failed = session.testsfailed > own_failures or (
+            status == pytest.ExitCode.TESTS_FAILED and not session.testsfailed  # said by another plugin
+        )
+        if others_failed or stopped_itself or questions_fail or "fail" in verdicts:
             return int(pytest.ExitCode.TESTS_FAILED)
         if "undecided" in verdicts or not verdicts:
             return UNDECIDED

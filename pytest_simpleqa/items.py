@@ -88,7 +88,7 @@ class QuestionItem(pytest.Item):
             return
         if self.result.verdict is Verdict.NOT_ATTEMPTED:
             report.outcome = "skipped"
-            report.longrepr = (self.parent.name, 0, told(self.result).partition(": ")[2])
+            report.longrepr = (self.parent.name, 0, _reason(self.result))
 
 
 def wants_failed_of_none(config: pytest.Config, node_ids: Iterable[str]) -> bool:
@@ -108,6 +108,11 @@ def told(result: QuestionResult) -> str:
     assert result.verdict is not None
     word = result.verdict.value.replace("_", " ")
     return f"{word}: {_short(result.question)} gold: {_short(result.gold)} predicted: {_short(result.predicted or '')}"
+
+
+def _reason(result: QuestionResult) -> str:
+    """Return what stands behind `not attempted` in verbose output."""
+    return told(result).partition(": ")[2]
 
 
 def _short(text: str) -> str:

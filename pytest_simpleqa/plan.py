@@ -47,7 +47,7 @@ class Plan:
             topics=options.topics,
             shard=options.shard,
         )
-        plan = cls(options, path, rows, population, _take_node_ids(config, name))
+        plan = cls(options, path, rows, population, _take_node_ids(config, name, path))
         plan._check_picked()
         return plan
 
@@ -84,16 +84,25 @@ class Plan:
             )
 
 
-def _take_node_ids(config: pytest.Config, name: str) -> frozenset[str] | None:
+def _take_node_ids(config: pytest.Config, name: str, path: Path) -> frozenset[str] | None:
     """Take the dataset's node ids out of `config.args`; without any argument leave none at all.
 
-    pytest would look for a file of the dataset's name: the name is no path, so the ids are ours to read.
+    pytest would look for a file of the dataset's name: the name is no path, so the ids are ours to read. An id
+    behind the file's path is one as well.
     """
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args = []
         return None
-    prefix = f"{name}::"
-    names = [arg.removeprefix(prefix) for arg in config.args if arg.startswith(prefix)]
-    whole = name in config.args
-    config.args = [arg for arg in config.args if not arg.startswith(prefix) and arg != name]
-    return frozenset(names) if names and not whole else None
+    mine = [arg for arg in config.args if _names_dataset(arg.partition("::")[0], name, path, config)]
+    config.args = [arg for arg in config.args if arg not in mine]
+    picked = [arg.partition("::")[2] for arg in mine]
+    return frozenset(picked) if picked and all(picked) else None
+
+
+def _names_dataset(word: str, name: str, path: Path, config: pytest.Config) -> bool:
+    if word == name:
+        return True
+    try:
+        return (config.invocation_params.dir / word).samefile(path)
+    except (OSError, ValueError):
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 import time
@@ -55,6 +56,9 @@ class Reporter:
         self._began = time.monotonic()
         self._next_pct = plan.options.progress_pct
         self._progress_is_due = False
+        self._own_failures = 0
+        self._skipped: set[Key] = set()
+        """Questions that a hook has skipped: no result of theirs counts, though one may have been asked ahead."""
         self._report: Report | None = None
         self._session: pytest.Session | None = None
 
@@ -79,7 +83,7 @@ class Reporter:
 
     def selected(self, node_ids: Sequence[str]) -> None:
         """Hear which questions pytest has selected; before any of them is asked."""
-        self._selected = len(node_ids)
+        self._selected = len(set(node_ids))
         name = self._plan.name
         if not node_ids and wants_failed_of_none(self._config, self._ask_of):
             self._screen.say(f"{name}: no question has failed last time, so none is asked", least_verbosity=-1)
@@ -119,10 +123,18 @@ class Reporter:
             self._limits[getattr(report, "worker_id", "")] = report.__dict__.pop("simpleqa_limit", 0)
             self._take(report, result, is_kept=not _is_remote(report))
         elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
-            died = Failure("worker_crash", "the worker that asked it died")
-            self._take(report, QuestionResult.for_question(ask.question, ask.repeat, error=died), is_kept=False)
-        elif report.failed and report.nodeid not in self._ask_of:
-            self._ending.other_failed = True
+            self._hear_crash(report, ask)
+        elif report.skipped and report.when == "setup" and (ask := self._ask_of.get(report.nodeid)) is not None:
+            self._skipped.add(ask.key)
+
+    def _hear_crash(self, report: pytest.TestReport, ask: Ask) -> None:
+        """Take in that a worker died at a question: an error, unless the question had been reported already."""
+        if ask.key in self.results:
+            report.outcome, report.longrepr = "passed", None  # it died between the report and the next question
+            report.simpleqa_status = None  # type: ignore[attr-defined]  # for teststatus, in this process only
+            return
+        died = Failure("worker_crash", "the worker that asked it died")
+        self._take(report, QuestionResult.for_question(ask.question, ask.repeat, error=died), is_kept=False)
 
     def _unpacked(self, payload: str) -> QuestionResult:
         data = json.loads(payload)
@@ -133,23 +145,22 @@ class Reporter:
         key = result.id, result.repeat
         if not is_kept:
             self.run_dir.keep(self._ask_by_key[key], result)
+        self._own_failures += report.failed
         self.results[key] = result
         self._statuses[result.status] += 1
         self._config.hook.pytest_simpleqa_result(result=result)
         done, total = len(self.results), self._selected
         step = self._plan.options.progress_pct
         if step and total and 100 * done >= self._next_pct * total:
-            while 100 * done >= self._next_pct * total:
-                self._next_pct += step
+            self._next_pct = step * (math.floor(100 * done / total / step) + 1)
             self._progress_is_due = True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
         self, report: pytest.TestReport
     ) -> tuple[str, str, str | tuple[str, Mapping[str, bool]]] | None:
-        status = getattr(report, "simpleqa_status", None)
-        if status is not None:
-            return status_word(status)
+        if hasattr(report, "simpleqa_status"):
+            return ("", "", "") if report.simpleqa_status is None else status_word(report.simpleqa_status)
         if report.when == "call" and report.skipped and report.nodeid in self._ask_of:
             return "", "", ""  # a question that a stop has left unasked
         return None
@@ -180,9 +191,9 @@ class Reporter:
         report = self.finish(session)
         if report is not None and report.exit_status is not None:
             session.exitstatus = report.exit_status
-        elif report is None and self._gates.expressions and self._asks:
+        elif report is None and self._gates.expressions and not self._config.option.collectonly:
             self._screen.say("gates: undecided: no question was asked", least_verbosity=-1, red=True)
-            session.exitstatus = self._ending.gated_status(session, (), questions_fail=False)
+            session.exitstatus = self._ending.gated_status(session, (), own_failures=0, questions_fail=False)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
@@ -195,9 +206,9 @@ class Reporter:
         if self._report is not None or not self.run_dir.is_open:
             return self._report
         if len(self.results) < self._selected:  # what was finished ahead of a stop stands in the run log
-            missing = (ask for ask in self._ask_by_key.values() if ask.key not in self.results)
-            self.results.update(self.run_dir.finished(missing))
-        if not self.results:
+            known = self.results.keys() | self._skipped
+            self.results.update(self.run_dir.finished(ask for key, ask in self._ask_by_key.items() if key not in known))
+        if not self.results and not self._selected:
             return None
         report = self._decided(self._build(), session)
         for path in filter(None, (self.run_dir.path / "report.json", self._plan.options.out)):
@@ -208,7 +219,7 @@ class Reporter:
                 report = replace(report, exit_status=report.exit_status or int(pytest.ExitCode.TESTS_FAILED))
         self._report = report
         self._tell(done_event(report, wording.one_line(report)))
-        self._config.hook.pytest_simpleqa_report(report=report)
+        self._call_hook("pytest_simpleqa_report", report=report)
         return report
 
     def _build(self) -> Report:
@@ -253,6 +264,7 @@ class Reporter:
         status = self._ending.gated_status(
             session,
             [gate.verdict for gate in decided],
+            own_failures=self._own_failures,
             questions_fail=any(result.verdict in fails for result in self.results.values()),
         )
         return replace(report, gates=tuple(gate.to_json() for gate in decided), exit_status=status)
@@ -290,8 +302,7 @@ class Reporter:
         self._ending.restore_signals()
         self.run_dir.close()
         if self._plan.options.out_stdout and self._report is not None:
-            sys.stdout.write(report_text(self._report))
-            sys.stdout.flush()
+            _write_utf8(report_text(self._report))
 
     # --- small parts -----------------------------------------------------------------------
 
@@ -319,10 +330,26 @@ class Reporter:
         return (self.results[key] for key in self._ask_by_key if key in self.results)
 
     def _tell(self, event: Event) -> None:
+        self._call_hook("pytest_simpleqa_event", f" at {event.kind}", event=event)
+
+    def _call_hook(self, name: str, when: str = "", **values: Any) -> None:
+        """Call a hook that only listens: what fails in it (a chat that is down) must not cost the run."""
         try:
-            self._config.hook.pytest_simpleqa_event(event=event)
-        except Exception as error:  # a chat that is down must not cost the run
-            self._screen.warn(f"pytest_simpleqa_event failed at {event.kind}: {type(error).__name__}: {error}")
+            getattr(self._config.hook, name)(**values)
+        except pytest.exit.Exception:
+            raise
+        except Exception as error:
+            self._screen.warn(f"{name} failed{when}: {type(error).__name__}: {error}")
+
+
+def _write_utf8(text: str) -> None:
+    """Write to standard output in UTF-8, whatever the terminal's own encoding is."""
+    sys.stdout.flush()
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(text.encode("utf-8"))
+    else:
+        sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _is_remote(report: pytest.TestReport) -> bool:

@@ -51,6 +51,8 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     gates = Gates.of(asked.gates, asked.baseline, asked.max_failures)
     plan = Plan.make(config, asked)
     gates.require_slices(plan.dataset)
+    if asked.out is not None and asked.out.exists() and asked.out.samefile(plan.path):
+        raise OptionError(f"--simpleqa-out={asked.out}: that is the dataset, which the Report would overwrite")
     embedded = Embedded()
     cast = cast_of(config, plan, embedded) if asked.answer_llm and not config.option.collectonly else Cast()
     embedded.paths = cast.local_paths

@@ -75,7 +75,7 @@ class Worker:
     def upcoming(self, session: pytest.Session) -> Upcoming:
         """Return the look at what the controller has sent to this worker and pytest has not reached."""
         for plugin in self._config.pluginmanager.get_plugins():
-            if hasattr(plugin, "torun") and hasattr(plugin, "nextitem_index"):
+            if hasattr(plugin, "nextitem_index") and hasattr(getattr(plugin, "torun", None), "lock"):
                 return _Queue(plugin, session.items)
         # An xdist that hides its queue: the next item is all we know.
         return lambda: self._nextitem if isinstance(self._nextitem, QuestionItem) else None

@@ -207,3 +207,12 @@ def test_a_model_that_judges_itself_is_only_warned_of(folder: pytest.Pytester, m
         assert result.ret != pytest.ExitCode.USAGE_ERROR
         result.stdout.fnmatch_lines(["warning: own:judge judges its own answers"])
         assert own.requests
+
+
+def test_the_report_never_overwrites_the_dataset(pytester: pytest.Pytester) -> None:
+    """--simpleqa-out that names the dataset's own file is refused."""
+    write_files(pytester.path)
+    before = (pytester.path / "questions.csv").read_bytes()
+    result = pytester.runpytest_inprocess(*ASKED, "--simpleqa-out=questions.csv")
+    assert "would overwrite" in error_line(result)
+    assert (pytester.path / "questions.csv").read_bytes() == before

@@ -202,3 +202,29 @@ def test_the_report_of_a_gated_session_is_strict_json(quiz: Quiz) -> None:
     text = (quiz.path / "second.json").read_text(encoding="utf-8")
     report = json.loads(text, parse_constant=lambda word: pytest.fail(word))
     assert report["gates"][0]["verdict"] == "pass"
+
+
+@BOTH
+def test_no_gate_hides_a_failure_that_is_not_a_question(quiz: Quiz, workers: tuple[str, ...]) -> None:
+    """A test module that cannot be imported, or a setup that breaks, fails the session though the gate passes."""
+    quiz.file("test_bad.py", "import nothing_of_that_name\n")
+    broken = quiz.run("test_bad.py", "--continue-on-collection-errors", "--simpleqa-gate=accuracy >= 0.1", *workers)
+    assert broken.status == 1, broken.text
+    (quiz.path / "test_bad.py").unlink()
+    quiz.file("conftest.py", "def pytest_runtest_setup(item):\n    assert item.name != 'q0002'\n")
+    setup = quiz.run("--simpleqa-gate=accuracy >= 0.1", *workers)
+    assert setup.status == 1, setup.text
+
+
+def test_a_gate_needs_questions_in_common(quiz: Quiz) -> None:
+    """A baseline that shares less than half of the questions leaves its gate undecided."""
+    quiz.run("--simpleqa-out=first.json")
+    text = (quiz.path / "quiz.csv").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    changed = [line.replace("person", "another") for line in lines[4:]]
+    quiz.file("quiz.csv", "\n".join([*lines[:4], *changed]) + "\n")
+    session = quiz.run(
+        "--simpleqa-gate=accuracy >= baseline", "--simpleqa-baseline=first.json", "--simpleqa-max-failures=1"
+    )
+    assert session.status == 6, session.text
+    assert "3 of 10 questions" in gate(session)["reason"]

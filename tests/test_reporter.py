@@ -295,3 +295,52 @@ def test_a_broken_result_hook_does_not_pass(quiz: Quiz) -> None:
     assert session.status == 3
     assert session.report is not None
     assert session.report["n"] >= 3
+
+
+def test_a_report_hook_that_raises_costs_a_warning(quiz: Quiz) -> None:
+    """A report hook that raises takes neither the summary nor the exit status with it."""
+    quiz.write("AAAA")
+    quiz.file("conftest.py", "def pytest_simpleqa_report(report):\n    raise OSError('disk is gone')\n")
+    session = quiz.run()
+    assert session.status == 0
+    assert "warning: pytest_simpleqa_report failed: OSError: disk is gone" in session.lines
+    assert "all questions" in session.text
+
+
+def test_a_question_that_a_hook_skips_counts_for_nothing(quiz: Quiz) -> None:
+    """What was asked ahead for a question that a conftest skips at setup is no result: the run is incomplete."""
+    quiz.write("AAAA")
+    source = (
+        "import pytest\n\ndef pytest_runtest_setup(item):\n    if item.name == 'q0002':\n        pytest.skip('no')\n"
+    )
+    quiz.file("conftest.py", source)
+    session = quiz.run()
+    assert session.progress == (4, 4, 3, False)
+
+
+def test_an_item_that_stands_twice_is_one_row(quiz: Quiz) -> None:
+    """A conftest that runs an item twice neither asks twice nor breaks the Report."""
+    quiz.write("AAAA")
+    quiz.file("conftest.py", "def pytest_collection_modifyitems(items):\n    items.append(items[0])\n")
+    session = quiz.run()
+    assert session.status == 0
+    assert session.progress == (4, 4, 4, True)
+
+
+def test_tiny_progress_steps_cost_nothing(quiz: Quiz) -> None:
+    """A step far below one question ends as fast as any other."""
+    quiz.write("AAAA")
+    assert quiz.run("--simpleqa-progress-pct=1e-300").status == 0
+
+
+def test_the_report_on_stdout_is_utf_8_whatever_the_terminal_speaks(quiz: Quiz) -> None:
+    """Under a terminal encoding that lacks the letters the Report still comes whole."""
+    quiz.write("A", {1: "café, 日本"})
+    quiz.environment["PYTHONIOENCODING"] = "latin-1"
+    quiz.environment["PYTHONUTF8"] = "0"
+    process = quiz.start(*quiz.args("--simpleqa-out=-", "-q"))
+    process.stdout.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # a text stream
+    session = quiz.finish(process)
+    assert session.status == 0, session.errors
+    report = json.loads(session.text[session.text.index("\n{\n") :])
+    assert report["samples"][0]["predicted"] == "café, 日本"

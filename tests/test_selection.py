@@ -85,3 +85,9 @@ def test_keyword_selection_is_counted(quiz: Quiz, mode: tuple[str, ...]) -> None
     assert session.report["selected"] == 3
     assert sum(verdict is None for *_, verdict in session.report["verdicts"]) == 2
     assert "incomplete: 3 of 5 questions have a result, 2 not selected" in session.lines
+
+
+def test_an_id_behind_the_files_path_is_one_too(quiz: Quiz) -> None:
+    """`./quiz.csv::q0002` runs the question that `quiz.csv::q0002` runs."""
+    assert quiz.run("./quiz.csv::q0002").progress[1] == 1
+    assert quiz.run(f"{quiz.path / 'quiz.csv'}::q0002").progress[1] == 1
