@@ -42,7 +42,7 @@ class ModelJudge:
             prompt_tokens += reply.prompt_tokens
             completion_tokens += reply.completion_tokens
             said = reply.raw if reply.raw is not None else reply.text
-            verdict, kind = _read(reply.text, paper=self._paper)
+            verdict, kind = _read(reply.text, predicted, paper=self._paper)
             if verdict is not None or last:
                 break
         failure = None if verdict else Failure(kind, f"the judge gave no verdict twice: {said[:200]!r}")
@@ -67,10 +67,10 @@ class ModelJudge:
         return self.model.describe()
 
 
-def _read(text: str, *, paper: bool) -> tuple[Verdict | None, str]:
+def _read(text: str, predicted: str, *, paper: bool) -> tuple[Verdict | None, str]:
     if paper:
         return parse_paper(text), ""
-    parsed = parse_verdict(text)
+    parsed = parse_verdict(text, predicted)
     return parsed.verdict, parsed.kind or ""
 
 

@@ -9,8 +9,9 @@ A reply *claims* a verdict in one of these places and nowhere else:
     a field               `{"grade": "A"}`, `{'verdict': 'B'}`, also in a fence or after a sentence
     a cue                 `Grade: B`, `**Verdict:** CORRECT`, `Final verdict is A`
 
-All claims must agree, and what follows the last of them must not state another verdict. Prose before
-a claim is reasoning, and reasoning may change its mind.
+All claims must agree, and what follows the last of them must not speak against it. Prose before a
+claim is reasoning, and reasoning may change its mind. What may be an echo of the answer that is judged
+claims nothing by itself (`echo.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..records import Verdict
+from .echo import Echoes
 
 UNREADABLE = "judge_unreadable"
 CONFLICT = "judge_conflict"
@@ -90,7 +92,19 @@ _FIELD = re.compile(
 _STATED = re.compile(
     r"(?<!not )(?<!nor )(?<!than )(?<!n't )(?<!n’t )\b(?P<word>(?-i:INCORRECT|CORRECT|NOT[_ -]ATTEMPTED))\b"
     r"|\b(?:answer|prediction|response|reply|this|it)\s{1,4}(?:is|was)\s{1,4}"
-    r"(?P<word2>incorrect|correct|not\scorrect|not\sattempted)\b",
+    r"(?P<word2>incorrect|wrong|false|correct|not\scorrect|not\sattempted)\b"
+    r"|\b(?:no|wait|actually|rather|instead|sorry|correction)\W{1,3}(?:it(?:'s|\sis)\s)?(?P<letter>(?-i:[ABC]))\b",
+    re.IGNORECASE,
+)
+
+# What speaks against `correct` without stating a verdict; `does not contradict the gold` is no such thing.
+_SPEAKS_AGAINST = re.compile(
+    r"(?<!not )(?<!n't )(?<!n’t )(?<!\bno )(?<!any )(?<!without )(?<!nothing )(?<!never )\b"
+    r"(?:wrong|incorrect|incorrectly|inaccurate|mistaken|contradict(?:s|ed|ing|ion|ions|ory)?|mismatch(?:es|ed)?|differs?)\b"
+    r"|(?:\bnot|n't|n’t)\s{1,4}(?:[a-z]{1,12}\s{1,4})?(?:match|agree|equal|correspond|correct|accurate|right|the\ssame)\b"
+    r"|\b(?:instructions?|inject(?:s|ed|ion)?|manipulat(?:e|es|ed|ion|ive)|mislead(?:s|ing)?)\b"
+    r"|\b(?:must|should|to|i|we)\s(?:be\s)?(?:ignored?|disregard(?:ed)?)\b"
+    r"|(?<![没无])(?:不正确|错误|不符|矛盾)",
     re.IGNORECASE,
 )
 
@@ -110,28 +124,34 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A verdict that the reply claims, up to the character where the claim ends."""
+    """A verdict that the reply claims, and where it stands."""
 
     verdict: Verdict | None
     """None where letter and word of the claim disagree."""
+    start: int
     end: int
+    form: str = "line"
+    """`whole` (the reply is nothing else), `line`, `field` or `cue`."""
 
 
-def parse_verdict(reply: str) -> Parsed:
+def parse_verdict(reply: str, predicted: str | None = None) -> Parsed:
     """Return the one verdict that `reply` claims; never a default, never a letter found inside prose.
 
-    Takes time linear in the length of the reply, whatever it holds.
+    `predicted` is the answer that is judged: a verdict that stands in it counts in the reply only where
+    the reply is nothing else. Takes time linear in the length of both, whatever they hold.
     """
     text = _without_thinking(_plain(reply))
     if text is None:
         return Parsed(None, UNREADABLE, "the judge's reply breaks off inside its <think> block")
     text = text.strip()
-    claims = list(_claims(text))
+    echoes = Echoes(text, None if predicted is None else _plain(predicted))
+    claims = [claim for claim in _claims(text) if claim.form == "whole" or not echoes.holds(claim.start, claim.end)]
+    own = [claim for claim in claims if claim.form == "whole" or not _is_doubtful(echoes, claim)]
+    if not own:
+        return Parsed(None, UNREADABLE, f"the judge's reply holds no verdict of its own: {_excerpt(text)}")
     verdicts = {claim.verdict for claim in claims}
-    if not claims:
-        return Parsed(None, UNREADABLE, f"the judge's reply holds no verdict: {_excerpt(text)}")
     if len(verdicts) == 1 and None not in verdicts:
-        verdicts |= set(_stated(text[max(claim.end for claim in claims) :]))
+        verdicts |= set(_stated(text[max(claim.end for claim in own) :], own[0].verdict))
     if len(verdicts) > 1 or None in verdicts:
         return Parsed(None, CONFLICT, f"the judge's reply contradicts itself: {_excerpt(text)}")
     return Parsed(verdicts.pop())
@@ -150,13 +170,22 @@ def _claims(text: str) -> Iterator[_Claim]:
     """Yield every verdict that the text claims."""
     whole = _standing(text, _STANDING) or _standing(text, _SENTENCE)
     if whole is not None:
-        yield whole
+        yield replace(whole, form="whole")
         return
     yield from _outer_lines(text)
     if opening := _OPENING.match(text):
         yield _claim(opening)
     yield from _fields(text)
-    yield from (_claim(cue) for cue in _CUE.finditer(text) if not _is_quoted(text, cue.start()))
+    yield from (_claim(cue, "cue") for cue in _CUE.finditer(text) if not _is_quoted(text, cue.start()))
+
+
+def _is_doubtful(echoes: Echoes, claim: _Claim) -> bool:
+    """Whether the claim may be somebody else's words, by where it stands."""
+    if echoes.surround(claim.start, claim.end):
+        return True
+    if claim.form == "field":
+        return echoes.is_reported(claim.start)
+    return claim.form == "cue" and echoes.is_mentioned(claim.start, claim.end)
 
 
 def _outer_lines(text: str) -> Iterator[_Claim]:
@@ -170,30 +199,30 @@ def _outer_lines(text: str) -> Iterator[_Claim]:
     # Below a heading such as `Gold target:` the line is a quotation; below `Grade:` the cue has it.
     is_quotation = (before.strip() or first).rstrip().endswith(":")
     if (claim := _standing(last, _STANDING)) and not _is_small(last) and not is_quotation:
-        yield _Claim(claim.verdict, len(text))
+        yield replace(claim, start=len(text) - len(last), end=len(text))
 
 
 def _fields(text: str) -> Iterator[_Claim]:
     """Yield the claims of JSON or Python-style fields; `answer` counts where no other name does."""
-    found = [
-        (field["name"].lower(), field.end(), _standing(field["value"], _STANDING)) for field in _FIELD.finditer(text)
-    ]
-    found = [entry for entry in found if entry[2] is not None]
-    named = [entry for entry in found if entry[0] != "answer"] or found
-    yield from (_Claim(claim.verdict, end) for _, end, claim in named if claim is not None)
+    found = [(field, _standing(field["value"], _STANDING)) for field in _FIELD.finditer(text)]
+    found = [entry for entry in found if entry[1] is not None]
+    named = [entry for entry in found if entry[0]["name"].lower() != "answer"] or found
+    for field, claim in named:
+        if claim is not None:
+            yield _Claim(claim.verdict, field.start(), field.end(), "field")
 
 
 def _standing(text: str, pattern: re.Pattern[str]) -> _Claim | None:
-    """Return the claim that the whole text is, if it is one."""
+    """Return the claim that the whole text is, if it is one; a block quote is none."""
     text = text.strip()
-    match = pattern.fullmatch(text) if len(text) <= _LINE_CAP else None
+    match = pattern.fullmatch(text) if len(text) <= _LINE_CAP and not text.startswith(">") else None
     return _claim(match) if match else None
 
 
-def _claim(match: re.Match[str]) -> _Claim:
+def _claim(match: re.Match[str], form: str = "line") -> _Claim:
     """Return the claim of a match: letter and word must agree."""
     said = {_verdict(name, value) for name, value in match.groupdict().items() if value is not None}
-    return _Claim(said.pop() if len(said) == 1 else None, match.end())
+    return _Claim(said.pop() if len(said) == 1 else None, match.start(), match.end(), form)
 
 
 def _verdict(group: str, value: str) -> Verdict:
@@ -208,10 +237,12 @@ def _word(value: str) -> Verdict:
     return Verdict.NOT_ATTEMPTED if "attempted" in lowered or lowered == "未尝试" else Verdict.INCORRECT
 
 
-def _stated(text: str) -> Iterator[Verdict]:
-    """Yield the verdicts that prose states outright."""
+def _stated(text: str, claimed: Verdict | None) -> Iterator[Verdict]:
+    """Yield the verdicts that prose after a claim states outright, or by speaking against `correct`."""
     for match in _STATED.finditer(text):
-        yield _word(match["word"] or match["word2"])
+        yield from (_verdict(name, value) for name, value in match.groupdict().items() if value is not None)
+    if claimed is Verdict.CORRECT and _SPEAKS_AGAINST.search(text):
+        yield Verdict.INCORRECT
 
 
 def _is_small(line: str) -> bool:
