@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 MASK = "***"
+
+_TELLING = 9
+"""So many of its first characters give a secret away; fewer are a prefix such as `sk-proj-`, which all keys have."""
+
+_ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos", "+": "plus", "/": "sol", "=": "equals"}
 
 
 class Secret:
     """A string that shows itself only through `reveal()`."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_beginning", "_hint", "_value")
 
     def __init__(self, value: str) -> None:
         self._value = value
+        # Letters and digits are written the same everywhere: without these the text holds no part that matters.
+        self._hint = max(re.findall(r"[A-Za-z0-9]+", value[:_TELLING]), key=len, default="")
+        self._beginning: re.Pattern[str] | None = None
 
     def reveal(self) -> str:
         """Return the secret; for request headers only."""
         return self._value
 
     def redact(self, text: str) -> str:
-        """Return `text` with every occurrence of the secret masked."""
-        return text.replace(self._value, MASK) if len(self._value) > 3 else text
+        """Return `text` with every occurrence of the secret masked, in whatever encoding, and cut short too.
+
+        Before a text is cut: what is left of a secret may be too little to be known again.
+        """
+        return text if len(self._value) <= 3 or self._hint not in text else self._masked(text)
+
+    def _masked(self, text: str) -> str:
+        if self._beginning is None:  # compiled late: most secrets are never said
+            self._beginning = re.compile("".join(map(_any_form, self._value[:_TELLING])))
+        parts: list[str] = []
+        at = 0
+        for found in self._beginning.finditer(text):
+            if found.start() >= at:
+                parts += (text[at : found.start()], MASK)
+                at = self._end(text, found.end())
+        return "".join([*parts, text[at:]])
+
+    def _end(self, text: str, at: int) -> int:
+        """Return where the secret ends, or breaks off, whose beginning ends at `at`."""
+        for char in self._value[_TELLING:]:
+            following = re.compile(_any_form(char)).match(text, at)
+            if following is None:
+                break
+            at = following.end()
+        return at
 
     def __bool__(self) -> bool:
         return bool(self._value)
@@ -60,3 +92,19 @@ class Environment(Mapping[str, str]):
 
     def __repr__(self) -> str:
         return f"Environment({len(self)} variables)"
+
+
+def _any_form(char: str) -> str:
+    r"""Return a pattern for `char` plain or escaped: `+`, `\u002B`, `%2b`, `&#43;`, `&plus;`, also more than once."""
+    code = ord(char)
+    forms = [re.escape(char), rf"\\{{1,4}}(?i:u{code:04x}|x{code:02x})", f"(?i:{_percent(char)})"]
+    entity = f"|{_ENTITIES[char]}" if char in _ENTITIES else ""
+    forms.append(f"&(?:amp;)*(?i:#0*{code}|#x0*{code:x}{entity});")
+    if not char.isalnum():
+        forms.append(rf"\\{{1,4}}{re.escape(char)}")
+    # The longest first: a key's own `&` or `%` may as well begin an escape.
+    return f"(?:{'|'.join(reversed(forms))})"
+
+
+def _percent(char: str) -> str:
+    return "".join(f"%(?:25)*{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import pytest
 
@@ -223,6 +224,30 @@ def test_no_half_of_a_key_is_left(server: FakeServer, status: int) -> None:
     for blanks in range(270, 300, 5):
         said = failure(server, Answer({"error": {"message": "x" * blanks + KEY + "y" * 400}}, status))
         assert KEY[:8] not in said.message
+
+
+BASE64 = "Zm9v+YmFy/YmF6cXV4/0123+Zm9vYmFy/YmF6=="
+
+
+@pytest.mark.parametrize("start", [0, *range(230, 300, 7)])
+@pytest.mark.parametrize("status", [200, 401, 500])
+@pytest.mark.parametrize(
+    "form", ['{{"error": {{"message": "{}"}}}}', '{{"error": {{"message": "{}', "<title>{}</title>"]
+)
+def test_no_escape_brings_a_key_past_the_mask(server: FakeServer, form: str, status: int, start: int) -> None:
+    """Whole JSON, JSON that breaks off, a page: a key as .NET or PHP write it is masked before the text is cut."""
+    for key in (BASE64, BASE64.replace("+", "\\u002B").replace("/", "\\/"), BASE64.replace("+", "&#43;")):
+        said = failure(server, Answer(form.format("x" * start + key), status), api_key=Secret(BASE64))
+        assert BASE64[:4] not in said.message
+
+
+def test_a_key_in_a_redirect_is_masked(server: FakeServer) -> None:
+    """Percent-encoded in the path, as a gateway may send it on."""
+    said = failure(
+        server, Answer("", 307, {"Location": f"http://h/{quote(BASE64, safe='')}/v1"}), api_key=Secret(BASE64)
+    )
+    assert "http" not in said.message.partition("redirects")[2]
+    assert "h/***/v1" in said.message
 
 
 def test_a_key_in_an_answer_is_masked(server: FakeServer) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import json
 import pickle
+import re
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -67,6 +71,56 @@ def test_foreign_text_is_masked_everywhere() -> None:
     """Each occurrence in what a service says is cut out; other text stays."""
     assert Secret(KEY).redact(f"bad key {KEY}, I said {KEY}!") == f"bad key {MASK}, I said {MASK}!"
     assert Secret(KEY).redact("fine") == "fine"
+
+
+HARD = "ab+c/d==&'%\\\"<>-efg+h/0123456789+/xyz"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda key: key,
+        json.dumps,
+        lambda key: json.dumps(key).replace("/", "\\/"),
+        lambda key: json.dumps(json.dumps(key).replace("/", "\\/")),
+        lambda key: json.dumps(key).replace("+", "\\u002B").replace("&", "\\u0026"),
+        lambda key: "".join(char if char.isalnum() else f"\\u{ord(char):04x}" for char in key),
+        quote,
+        lambda key: quote(key, safe=""),
+        lambda key: re.sub("%..", lambda code: code[0].lower(), quote(key, safe="")),
+        lambda key: quote(quote(key, safe=""), safe=""),
+        html.escape,
+        lambda key: html.escape(html.escape(key)),
+        lambda key: html.escape(key).replace("+", "&#43;").replace("/", "&#x2F;").replace("=", "&equals;"),
+        ascii,
+        lambda key: repr(key.encode()),
+    ],
+)
+@pytest.mark.parametrize("key", [HARD, "Zm9v+YmFy/YmF6cXV4/0123+abc==", KEY])
+def test_no_way_of_escaping_hides_it(key: str, written: Callable[[str], str]) -> None:
+    """JSON of any service, a URL, a page: what stands for the secret is masked, and nothing beside it."""
+    said = Secret(key).redact(f"<{written(key)}>")
+    assert said.strip("<>\"'b\\") == MASK
+
+
+@pytest.mark.parametrize("key", ["Zm9v+YmFy/YmF6cXV4/0123+abc==", KEY])
+def test_a_secret_that_is_cut_short_is_masked(key: str) -> None:
+    """Nine characters of its beginning are too many to show, plain or escaped; eight are shared by many keys."""
+    escaped = key.replace("+", "\\u002B").replace("/", "\\/").replace("-", "\\u002d")
+    for text in (key, escaped):
+        for length in range(1, len(text)):
+            said = Secret(key).redact(f"bad key {text[:length]}")
+            assert len(said) <= len("bad key ") + 8 * 6, said
+    assert Secret(key).redact(f"bad key {key[:9]}…") == f"bad key {MASK}…"
+    assert Secret(key).redact(key[:8]) == key[:8]
+
+
+def test_a_text_without_it_costs_next_to_nothing() -> None:
+    """A megabyte that holds no part of the secret, or only parts, is looked through in linear time."""
+    began = time.perf_counter()
+    for text in ("x\\n%2B&amp;" * 100_000, "planted" * 150_000, KEY * 5_000, "sk-plant" * 100_000):
+        Secret(KEY).redact(text)
+    assert time.perf_counter() - began < 2
 
 
 @pytest.mark.parametrize("value", ["", "x", "abc"])

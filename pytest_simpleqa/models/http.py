@@ -122,7 +122,7 @@ class HttpModel:
             status, text = await self._post(body)
             return read_completion(_parsed(text, status, self.host), f"HTTP {status} from {self.host}")
         except ModelError as error:
-            # Again, for a key that JSON had escaped; every message leaves through here.
+            # Again, for a key that only the reply's decoding has put together; every message leaves through here.
             error.message = plain_text(self._secret.redact(error.message))
             error.args = (error.message,)
             raise
@@ -149,7 +149,7 @@ class HttpModel:
     def _error(self, status: int, data: bytes, headers: Mapping[str, str]) -> ModelError:
         if 300 <= status < 400:
             # Not followed: the key would go to whatever host the reply names.
-            target = urlsplit(headers.get("Location", ""))
+            target = urlsplit(self._secret.redact(headers.get("Location", "")))
             to = f"to {target.netloc}{target.path}" if target.netloc else "elsewhere"
             message = one_line(f"HTTP {status} from {self.host}: it redirects {to}; set the base URL to the final one")
             return ModelError("not_found", message, status=status)
@@ -164,7 +164,7 @@ class HttpModel:
         import aiohttp
 
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            return read_error(error.status, error.message, f"the proxy before {self.host}")
+            return read_error(error.status, self._secret.redact(error.message), f"the proxy before {self.host}")
         said = one_line(self._secret.redact(str(error)))
         name = type(error).__name__
         return ModelError("connection", f"no reply from {self.host}: {name}" + (f": {said}" if said else ""))
