@@ -23,6 +23,8 @@ T = TypeVar("T")
 GRACE_S = 1.0
 """How long requests that are under way may go on after a stop, so that what was paid for arrives."""
 _WATCH_S = 0.25
+_WAKE_S = 0.01
+"""How long the thread that waits sleeps on: what finishes meanwhile is told with it, at one switch of threads."""
 
 
 class Ask(NamedTuple):
@@ -262,7 +264,7 @@ class Engine:
     def _hand_over(self, ask: Ask, result: QuestionResult) -> None:
         self._finished[ask.key] = result
         if self._wanted == ask.key:
-            self._wake.set()
+            self._loop.call_later(_WAKE_S, self._wake.set)
 
     async def _shut_down(self, grace: float) -> None:
         if self._tasks:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from .baseline import Baseline, read_baseline
-from .comparison import compare
-from .decision import GateResult, decide_all
 from .errors import OptionError
-from .gate import Gate, parse_gate
-from .pairing import ComparedRow, rows_of
 from .records import Question
 from .report import Report
+
+if TYPE_CHECKING:  # a session without gates loads nothing of them
+    from .baseline import Baseline
+    from .decision import GateResult
+    from .gate import Gate
+    from .pairing import ComparedRow
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class Gates:
     @classmethod
     def of(cls, texts: Sequence[str], baseline: Path | None, max_failures: float) -> Self:
         """Parse the gates and read the baseline. Raises SimpleQAError in one line."""
+        if not texts and baseline is None:
+            return cls((), None, max_failures)
+        from .baseline import read_baseline
+        from .gate import parse_gate
+
         gates = tuple(parse_gate(text) for text in texts)
         needing = next((gate for gate in gates if gate.against_baseline), None)
         if needing is not None and baseline is None:
@@ -41,6 +46,12 @@ class Gates:
 
     def require_slices(self, questions: Iterable[Question]) -> None:
         """Raise OptionError where a gate names a topic or an answer type that no question of the run has."""
+        if not any(gate.slice for gate in self.expressions):
+            return
+        from difflib import get_close_matches
+
+        from .pairing import rows_of
+
         rows = rows_of(list(questions), {})
         for gate in self.expressions:
             if gate.slice is not None and not any(gate.holds_row(row) for row in rows):
@@ -59,6 +70,8 @@ class Gates:
 
     def decide(self, report: Report, rows: Sequence[ComparedRow], reasons: Sequence[str]) -> list[GateResult]:
         """Decide the gates that apply to a run; `reasons` are further causes to leave them undecided."""
+        from .decision import decide_all
+
         return decide_all(
             self.expressions,
             report,
@@ -70,4 +83,8 @@ class Gates:
 
     def compare(self, rows: Sequence[ComparedRow]) -> dict[str, Any] | None:
         """Return what stands in `Report.comparison`; None without a baseline."""
-        return None if self.baseline is None else compare(rows, self.baseline).to_json()
+        if self.baseline is None:
+            return None
+        from .comparison import compare
+
+        return compare(rows, self.baseline).to_json()

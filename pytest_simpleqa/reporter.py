@@ -23,9 +23,7 @@ from .engine import Ask
 from .errors import RunError
 from .gates import Gates
 from .items import QuestionItem, wants_failed_of_none
-from .judges.parse import parse_paper, parse_verdict
 from .metrics import Counts
-from .pairing import rows_of
 from .plan import Plan
 from .records import Failure, QuestionResult, Verdict
 from .report import Report, build_report, report_text, write_report
@@ -223,6 +221,8 @@ class Reporter:
         return report
 
     def _build(self) -> Report:
+        from .judges.parse import parse_paper  # not before: its patterns take a while to compile
+
         options, plan = self._plan.options, self._plan
         answer, judge = self._cast.describe()
         return build_report(
@@ -254,6 +254,8 @@ class Reporter:
         """Return `report` with its gates decided and the exit status that follows."""
         if not self._gates:
             return replace(report, exit_status=self._ending.status(session))
+        from .pairing import rows_of
+
         rows = rows_of(self._plan.dataset.questions, self.results, self._plan.options.repeats)
         report = replace(report, comparison=self._gates.compare(rows))
         if not self._gates.expressions:
@@ -359,6 +361,8 @@ def _is_remote(report: pytest.TestReport) -> bool:
 
 
 def _strict(reply: str) -> Verdict | None:
+    from .judges.parse import parse_verdict
+
     return parse_verdict(reply).verdict
 
 

@@ -11,9 +11,9 @@ from ..models.protocol import Model
 from ..models.replay import Recording
 from ..prompts import Template
 from ..records import Failure, Judgement, Question, Verdict
-from .parse import parse_paper, parse_verdict
 from .protocol import Complete
-from .rules import judge_by_rules
+
+# `parse` and `rules` are loaded by the first judgement: their patterns compile while the first answer is awaited.
 
 MAX_JUDGED_CHARS = 20_000
 """A longer answer is shown to the judge only so far, with a mark, and noted in the Report."""
@@ -68,6 +68,8 @@ class ModelJudge:
 
 
 def _read(text: str, predicted: str, *, paper: bool) -> tuple[Verdict | None, str]:
+    from .parse import parse_paper, parse_verdict
+
     if paper:
         return parse_paper(text), ""
     parsed = parse_verdict(text, predicted)
@@ -88,6 +90,8 @@ class RulesJudge:
     model: Model | None = None
 
     async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
+        from .rules import judge_by_rules
+
         if len(predicted) > _LONG_ANSWER:  # long texts take a while: leave the loop to others
             return Judgement(await asyncio.to_thread(judge_by_rules, question.problem, question.answer, predicted))
         return Judgement(judge_by_rules(question.problem, question.answer, predicted))
@@ -135,6 +139,8 @@ class FunctionJudge:
             return said
         if isinstance(said, Verdict):
             return Judgement(said)
+        from .parse import parse_verdict
+
         parsed = parse_verdict(str(said))
         if parsed.verdict is None:
             raise ModelError(parsed.kind or "judge_unreadable", f"{self._name} gave no verdict: {str(said)[:200]!r}")
