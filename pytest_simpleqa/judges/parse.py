@@ -163,7 +163,7 @@ class _Claim:
 
 
 class _Echoes:
-    """Tells a judge's own words from what it repeats: what in a judge's reply may be an echo; `predicted` is the answer that was judged, where it is known."""
+    """Tells a judge's own words from an echo; `predicted` is the answer that is judged, where it is known."""
 
     def __init__(self, text: str, predicted: str | None) -> None:
         self._text = text
