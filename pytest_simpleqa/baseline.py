@@ -13,7 +13,7 @@ from .models.columns import Recorded
 from .models.recording import read_recording
 from .pairing import ComparedRow, rows_of_report
 from .paths import typed_path
-from .report import read_report
+from .reportfile import read_report
 from .runlog import read_run_json, results_files
 
 

@@ -21,7 +21,8 @@ from .keptrun import KeptRun, read_kept_run
 from .labelled import read_labelled
 from .markdown import comparison_markdown
 from .merge import merge, write_merged
-from .report import Report, report_text, write_report
+from .report import Report
+from .reportfile import report_text, write_report
 from .runevents import Event
 from .terminal import gate_lines, summary_lines
 from .textline import Line, spaced

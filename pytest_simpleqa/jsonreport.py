@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from .report import Report, report_text
+from .report import Report
+from .reportfile import report_text
 from .screen import WORDS
 
 

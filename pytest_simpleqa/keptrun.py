@@ -14,7 +14,8 @@ from .metrics import Counts
 from .pairing import ComparedRow, rows_of, rows_of_report
 from .paths import typed_path
 from .records import Question, QuestionResult
-from .report import Report, read_report
+from .report import Report
+from .reportfile import read_report
 from .runfolder import RunFolder, build, read_quietly
 from .runlog import results_files
 

@@ -14,7 +14,7 @@ from .errors import DatasetError, RunError
 from .keptrun import find_path, read_kept_run
 from .models.columns import GOLD_COLUMNS, PREDICTED_COLUMNS, QUESTION_COLUMNS, column_name
 from .records import Question, Verdict
-from .report import read_report
+from .reportfile import read_report
 from .rows import Cells, read_rows, text_of
 from .wording import many
 

@@ -14,7 +14,8 @@ from .keptrun import KeptRun, find_path, run_folder
 from .mergereports import NamedReport, merge_reports
 from .pairing import rows_of, rows_of_report
 from .records import Dataset, QuestionResult
-from .report import Report, read_report
+from .report import Report
+from .reportfile import read_report
 from .resume import difference
 from .runfolder import RunFolder, build
 from .runlog import Key, results_files, write_run_json

@@ -11,8 +11,8 @@ from .gates import Gates
 from .models.embedded import Embedded
 from .options import Options
 from .plan import Plan
-from .report import require_writable
 from .reporter import Reporter
+from .reportfile import require_writable
 from .runner import Runner, Seat
 from .surroundings import cast_of
 from .wording import visible

@@ -12,7 +12,7 @@ from pytest_simpleqa.baseline import read_baseline
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.pairing import pair
 from pytest_simpleqa.records import Reply, Verdict
-from pytest_simpleqa.report import write_report
+from pytest_simpleqa.reportfile import write_report
 from pytest_simpleqa.runlog import RunLog, write_run_json
 
 from .letters import questions, results, run

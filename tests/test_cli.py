@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_simpleqa.report import write_report
+from pytest_simpleqa.reportfile import write_report
 
 from .kept import Command, command, write_dataset, write_run
 from .letters import run

@@ -14,7 +14,7 @@ from pytest_simpleqa.decision import GateResult, decide, decide_all
 from pytest_simpleqa.errors import OptionError
 from pytest_simpleqa.gate import parse_gate
 from pytest_simpleqa.pairing import FAILED, ComparedRow
-from pytest_simpleqa.report import read_report
+from pytest_simpleqa.reportfile import read_report
 
 from .letters import baseline, run
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.mergereports import NamedReport, merge_reports
-from pytest_simpleqa.report import read_report
+from pytest_simpleqa.reportfile import read_report
 
 from .kept import Command, command, write_dataset, write_run
 from .quiz import Quiz

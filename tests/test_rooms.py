@@ -21,7 +21,7 @@ BELOW = (
     ("models", "intervals"),
     ("agreement",),
     ("judges", "report", "resume"),
-    ("line", "cast", "caller", "runevents", "wording", "testing", "pairing"),
+    ("line", "cast", "caller", "runevents", "wording", "testing", "pairing", "reportfile"),
     ("engine", "textline", "baseline", "repeats", "gate"),
     ("library", "comparison", "comparisontext", "decision", "runfolder"),
     ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "mergereports"),
