@@ -27,6 +27,10 @@ _PATIENCE_S = 5.0
 _SLOW_DOWN = frozenset({429, 503, 529})
 _UNWELL = frozenset({"timeout", "connection", "server_error", "unreadable", "empty"})
 """What a service does that is down or no such service at all; `rate_limited` only asks for patience."""
+_BURST = 3
+"""So many requests to wait, one after the other and no reply between, hold everybody back."""
+_STRAY_SHARE = 0.2
+"""Up to this share of refusals a service is well: it is asked no less than before."""
 _NO_WORD = frozenset({"timeout", "connection"})
 _LAST_SHARE = 0.1
 """The share of a question's time that no wait takes: it is left for one more request."""
@@ -118,6 +122,10 @@ class Line:
         self._has_worked = False
         self._failures_in_row = 0
         self._halved_at = 0.0
+        self._replies = self._refusals = 0
+        """Since the limit was halved: replies, and requests to slow down."""
+        self._told_to_wait = 0
+        """Replies in a row that named a time to wait."""
         self._not_before = 0.0
         """The service has asked for no request before this time, whoever's it be."""
         self._only_refused_since: float | None = None
@@ -205,6 +213,9 @@ class Line:
         if failure.status in _SLOW_DOWN:
             self._slow_down(now)
         if failure.retry_after is not None and action_for(failure.kind) is Action.RETRY:
+            self._told_to_wait += 1
+        if self._told_to_wait >= _BURST and failure.retry_after is not None:
+            # Several in a row are a burst: nobody asks before it is over. A single one is that question's own.
             self._not_before = max(self._not_before, now + min(failure.retry_after, MAX_WAIT_S))
         if failure.kind == "rate_limited":
             self._only_refused_since = self._only_refused_since or now
@@ -215,13 +226,17 @@ class Line:
         self._has_worked = True
         self._failures_in_row = 0
         self._only_refused_since = None
+        self._told_to_wait = 0
+        self._replies += 1
         if self.limit < self.most:
             self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
 
     def _slow_down(self, now: float) -> None:
-        """Halve the limit, once for a burst of refusals rather than once for each."""
-        if now - self._halved_at > 1.0:
-            self._halved_at = now
+        """Halve the limit, once for a burst of refusals; again only where refusals are more than stray ones."""
+        self._refusals += 1
+        is_due = not self._halved_at or self._refusals > _STRAY_SHARE * (self._replies + self._refusals)
+        if is_due and now - self._halved_at > 1.0:
+            self._halved_at, self._replies, self._refusals = now, 0, 0
             self.limit = max(1.0, self.limit / 2)
 
     def _give_up(self, kind: str, message: str, budget: Budget, *, had_time: bool) -> None:

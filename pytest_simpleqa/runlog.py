@@ -211,12 +211,15 @@ def usage_of(spent: Reply | Judgement) -> Usage:
 
 
 def read_rows(paths: Iterable[Path]) -> tuple[dict[Key, Row], list[str]]:
-    """Return what the lines of `paths` say of each asking, and a warning per line that cannot be read."""
+    """Return what the lines of `paths` say of each asking, and a warning per line that cannot be read.
+
+    A file that is not there says nothing: its worker died before its first question.
+    """
     rows: dict[Key, Row] = {}
     warnings: list[str] = []
     for path in paths:
         # Split at "\n" alone: a text may hold U+2028, and JSON escapes what it must.
-        for number, data in enumerate(path.read_bytes().split(b"\n"), start=1):
+        for number, data in enumerate(_bytes_of(path).split(b"\n"), start=1):
             if not data.strip():
                 continue
             try:
@@ -231,6 +234,13 @@ def read_rows(paths: Iterable[Path]) -> tuple[dict[Key, Row], list[str]]:
             if kind == "answer":
                 row.error = None  # that of an earlier session, which had no answer
     return rows, warnings
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def results_files(run_dir: Path) -> list[Path]:

@@ -319,13 +319,14 @@ def test_no_wait_is_longer_than_two_minutes() -> None:
 
 
 def test_a_pause_is_everybodys_and_costs_only_who_was_told() -> None:
-    """Nobody is asked before the time that the service named; who was not told has the whole budget left."""
+    """After three requests to wait in a row nobody is asked before the time; who was not told has the whole budget."""
 
     async def two() -> tuple[float, list[float]]:
         line, told, untold = Stops().line(), Budget(5), Budget(0.1)
         await outcome(line, says("x"))
         began = time.monotonic()
-        first = asyncio.create_task(line.attempt(says(fault("rate_limited", 429, retry_after=0.2), "x"), told))
+        refused = [line.attempt(says(fault("rate_limited", 429, retry_after=0.2), "x"), told) for _ in range(3)]
+        first = asyncio.gather(*refused)
         await asyncio.sleep(0.01)
         await line.attempt(says("x"), untold)
         passed = time.monotonic() - began
@@ -350,8 +351,8 @@ def test_who_waits_in_a_pause_is_not_asked_after_a_stop() -> None:
         line = Stops().line()
         await outcome(line, says("x"))
         leaves = says(fault("unauthorized", 401), latency_s=0.03)
-        others = [outcome(line, leaves), outcome(line, says(fault("rate_limited", 429, retry_after=0.1), "x"))]
-        _, _, said = await asyncio.gather(*others, _later(lambda: outcome(line, count)))
+        others = [outcome(line, says(fault("rate_limited", 429, retry_after=0.1), "x")) for _ in range(3)]
+        *_, said = await asyncio.gather(outcome(line, leaves), *others, _later(lambda: outcome(line, count)))
         return said
 
     assert isinstance(asyncio.run(three()), RunStopped)
@@ -361,6 +362,25 @@ def test_who_waits_in_a_pause_is_not_asked_after_a_stop() -> None:
 async def _later(call: Callable[[], Awaitable[Reply | ModelError | RunStopped]]) -> Reply | ModelError | RunStopped:
     await asyncio.sleep(0.01)
     return await call()
+
+
+def test_a_stray_request_to_wait_holds_nobody_else_back() -> None:
+    """One reply in ten that asks for patience costs that question a wait, and neither pause nor a lower limit."""
+
+    async def twenty() -> tuple[float, float]:
+        line = Stops().line()
+        await outcome(line, says("x"))
+        began = time.monotonic()
+        refused = asyncio.create_task(outcome(line, says(fault("rate_limited", 429, retry_after=0.5), "x")))
+        await asyncio.sleep(0)
+        for _ in range(19):
+            await outcome(line, says("x"))
+        passed = time.monotonic() - began
+        await refused
+        return passed, line.limit
+
+    passed, _ = asyncio.run(twenty())
+    assert passed < 0.4
 
 
 def test_a_burst_of_429_costs_no_row() -> None:

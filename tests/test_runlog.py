@@ -323,3 +323,8 @@ def test_a_run_json_that_cannot_be_read_is_one_clear_error(tmp_path: Path, text:
     with pytest.raises(RunError, match=message) as caught:
         read_run_json(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_was_never_opened_says_nothing(tmp_path: Path) -> None:
+    """A worker may die before its first question; reading its results is no mistake."""
+    assert read_rows([tmp_path / "results-gw7.jsonl"]) == ({}, [])
