@@ -16,14 +16,14 @@ from .line import Budget, Line, OutOfTime
 from .models.importing import error_line
 from .models.protocol import Answerer
 from .records import Failure, Judgement, Question, QuestionResult, Reply, Usage, Verdict
-from .runlog import Key, Row, RunLog, usage_of
+from .runlog import Key, Row, RunLog, merged, usage_of
 
 T = TypeVar("T")
 
 GRACE_S = 1.0
 """How long requests that are under way may go on after a stop, so that what was paid for arrives."""
 _WATCH_S = 0.25
-_WAKE_S = 0.01
+_WAKE_S = 0.02
 """How long the thread that waits sleeps on: what finishes meanwhile is told with it, at one switch of threads."""
 
 
@@ -255,10 +255,10 @@ class Engine:
             notes=(*(reply.notes if reply else ()), *judgement.notes),
             answer_usage=usage_of(reply) if reply else spent,
             judge_usage=spent if reply else Usage(),
-            extra=reply.extra if reply else None,
+            extra=merged(reply.extra if reply else None, judgement.extra),
         )
         if self._log is not None:
-            self._log.finished(ask.question, result)
+            self._log.finished(ask.question, result, judgement.extra)
         self._hand_over(ask, result)
 
     def _hand_over(self, ask: Ask, result: QuestionResult) -> None:

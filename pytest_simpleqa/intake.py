@@ -27,6 +27,7 @@ _JUDGEMENT = {
     "verdict": (Verdict, type(None)),
     "reply": _OPTIONAL_TEXT,
     "error": (Failure, type(None)),
+    "extra": (Mapping, type(None)),
     **_SPENT,
 }
 
@@ -46,7 +47,7 @@ def take_judgement(given: Judgement) -> Judgement:
     _require(given, Judgement, _JUDGEMENT)
     if given.verdict is None and given.error is None:
         raise ModelError("exception", "the judge gave neither a verdict nor an error")
-    _require_json(given, given.notes, given.latency_s, given.error and given.error.to_json())
+    _require_json(given, given.notes, given.latency_s, given.error and given.error.to_json(), dict(given.extra or {}))
     return given
 
 

@@ -119,6 +119,8 @@ class Judgement:
     latency_s: float | None = None
     model: str | None = None
     notes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] | None = None
+    """What else belongs to the row (a choice, a score); plain JSON types; laid over what the answerer attached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,8 @@ class RunLog:
             line["notes"] = list(reply.notes)
         self._write(line)
 
-    def finished(self, question: Question, result: QuestionResult) -> None:
-        """Keep the verdict or the error; before anybody is told of the result."""
+    def finished(self, question: Question, result: QuestionResult, extra: Mapping[str, Any] | None = None) -> None:
+        """Keep the verdict or the error, and what the judge attached; before anybody is told of the result."""
         line = _head("verdict" if result.verdict else "error", question, result.repeat)
         if result.verdict:
             line["verdict"] = result.verdict.value
@@ -74,6 +74,8 @@ class RunLog:
         line["usage"] = (result.judge_usage if result.predicted is not None else result.answer_usage).to_json()
         if result.notes:
             line["notes"] = list(result.notes)
+        if extra:
+            line["extra"] = dict(extra)
         self._write(line)
 
     def whole(self, question: Question, result: QuestionResult) -> None:
@@ -201,8 +203,13 @@ class Row:
             notes=tuple(end.get("notes") or ()),
             answer_usage=answer_usage,
             judge_usage=Usage.from_json(end.get("usage")) if reply else Usage(),
-            extra=reply.extra if reply else None,
+            extra=merged(reply.extra if reply else None, end.get("extra")),
         )
+
+
+def merged(answered: Mapping[str, Any] | None, judged: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return what the answerer and the judge attached to one row; None where it is nothing."""
+    return {**(answered or {}), **(judged or {})} or None
 
 
 def usage_of(spent: Reply | Judgement) -> Usage:

@@ -28,6 +28,8 @@ from .surroundings import start_servers
 LOOK_AHEAD = 8
 """Questions started and not yet reached, as a multiple of the pairs in flight: a slow answer must not hold the line."""
 LEAST_LOOK_AHEAD = 256
+_COLLECT_EVERY = 50_000
+"""New objects between two collections while questions run: what hundreds of requests hold is garbage of no cycle."""
 
 Upcoming = Callable[[], QuestionItem | None]
 """Gives the question that this process reaches next and that it has not given yet; None where it knows none now."""
@@ -90,6 +92,7 @@ class Runner:
         self._sizes = 0, 0
         self._suspects: frozenset[str] = frozenset()
         self._run_dir: Path | None = None
+        self._thresholds = gc.get_threshold()
 
     # --- collection ------------------------------------------------------------------------
 
@@ -121,6 +124,7 @@ class Runner:
         if any(isinstance(item, QuestionItem) for item in session.items):
             start_servers(self._embedded)
             gc.freeze()  # thousands of items that live to the end: no collection need walk them
+            gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
 
     def answer(self, item: QuestionItem) -> QuestionResult:
         """Return the result of `item`, asked now or asked already; keep the look-ahead filled."""
@@ -194,6 +198,7 @@ class Runner:
         if self._log is not None:
             self._log.close()
         self._embedded.stop()
+        gc.set_threshold(*self._thresholds)
 
     # --- look-ahead ------------------------------------------------------------------------
 

@@ -264,6 +264,19 @@ def test_a_judgement_that_cannot_be_written_down_costs_its_row(given: Judgement,
     assert found.error.message.startswith(message)
 
 
+def test_what_a_judge_attaches_stays_with_its_row(tmp_path: Path) -> None:
+    """A judgement's extra lies over the answer's, in the result and, read back, in the run log."""
+    log = RunLog(tmp_path / "results.jsonl")
+    judge = FakeJudge(lambda question, predicted: Judgement(Verdict.CORRECT, extra={"choice": "B", "score": 1.0}))
+    model = FakeModel(lambda prompt: Reply("yes", extra={"score": 0.0, "trace": ["t"]}))
+    with running(model, judge, log=log) as engine:
+        (result,) = results(engine, 1)
+    log.close()
+    assert result.extra == {"score": 1.0, "trace": ["t"], "choice": "B"}
+    (ask,) = asks(1)
+    assert read_rows([log.path])[0][ask.key].result(*ask) == result
+
+
 def test_a_long_answer_is_capped_with_a_mark() -> None:
     """A megabyte of answer is kept to its start, and a note says so."""
     with running(FakeModel("y" * 1_000_000)) as engine:

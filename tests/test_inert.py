@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import sys
@@ -173,3 +174,11 @@ def test_ordinary_tests_beside_an_unasked_dataset_run_alone(plain: pytest.Pytest
     write_files(plain.path)
     plain.makeini("[pytest]\nsimpleqa_dataset = questions.csv\njudge_llm = rules")
     plain.runpytest_inprocess().assert_outcomes(passed=1, failed=1, skipped=1)
+
+
+def test_a_session_gives_the_collector_of_garbage_back_as_it_was(plain: pytest.Pytester) -> None:
+    """While questions run Python looks for garbage less often; a session inside a process leaves it as before."""
+    write_files(plain.path)
+    before = gc.get_threshold()
+    plain.runpytest_inprocess(*ASKED)
+    assert gc.get_threshold() == before
