@@ -22,7 +22,7 @@ BELOW = (
     ("agreement",),
     ("judges", "report", "resume"),
     ("line", "cast", "caller", "runevents", "wording", "testing", "pairing", "reportfile"),
-    ("engine", "textline", "baseline", "repeats", "gate"),
+    ("engine", "evals", "textline", "baseline", "repeats", "gate"),
     ("library", "comparison", "comparisontext", "decision", "runfolder"),
     ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "mergereports"),
     ("merge", "labelled"),

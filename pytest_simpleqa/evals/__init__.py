@@ -1,0 +1,1 @@
+"""OpenAI Evals: whoever has a registry of them runs it here."""

@@ -1,0 +1,55 @@
+"""What an eval is to the rest of the house: questions, who answers, who judges, and what the results add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..judges.protocol import Judge
+from ..models.protocol import Answerer, Model
+from ..records import Dataset, QuestionResult
+from .registry import EvalSpec, Registry
+
+Samples = list[dict[str, Any]]
+"""The rows of a data file, as they stand there."""
+
+
+@dataclass(frozen=True)
+class Eval:
+    """One eval, ready to be asked."""
+
+    name: str
+    """The full name, such as `coqa-match.dev.v0`."""
+    dataset: Dataset
+    """One question per sample; `Question.metadata["sample"]` is the sample as it stands in the data."""
+    answerer: Answerer
+    judge: Judge
+    metrics: Callable[[Sequence[QuestionResult]], Mapping[str, float | int | None]]
+    """What the results add up to, under the names that OpenAI Evals gives it."""
+
+
+@dataclass(frozen=True)
+class Building:
+    """What a template may need to make an eval."""
+
+    models: tuple[Model, ...]
+    """The models under test, in the order that they were named."""
+    registry: Registry
+    read: Callable[[str], Samples]
+    """Reads the samples behind an address as it stands in the eval's `args`; raises DatasetError."""
+    seed: int
+    judge: Model | None = None
+    """The judge model; None where none was named."""
+    judge_params: Mapping[str, Any] = field(default_factory=dict)
+    """Request parameters that the user gave for the judge."""
+    base: Path = field(default_factory=Path.cwd)
+    """The invocation directory: relative paths count from it, and it is importable."""
+
+
+Template = Callable[[EvalSpec, Mapping[str, Any], Samples, Building], Eval]
+"""Makes an eval of `(spec, args, samples, around)`; `args` are those of the registry under those of the user.
+
+`samples` are those of `samples_jsonl`; empty where the eval names none. Raises SimpleQAError.
+"""
