@@ -7,7 +7,8 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from .errors import ModelError, RunError, RunStopped
 from .intake import take_judgement, take_reply
@@ -22,9 +23,14 @@ T = TypeVar("T")
 
 GRACE_S = 1.0
 """How long requests that are under way may go on after a stop, so that what was paid for arrives."""
+_ROLES = ("answer", "judge")
 _WATCH_S = 0.25
 _WAKE_S = 0.02
 """How long the thread that waits sleeps on: what finishes meanwhile is told with it, at one switch of threads."""
+
+
+Place = tuple[str, str, int, str]
+"""What names one piece of work in the engine: `(run, question id, repeat, part)`."""
 
 
 class Ask(NamedTuple):
@@ -32,10 +38,40 @@ class Ask(NamedTuple):
 
     question: Question
     repeat: int = 1
+    run: str = ""
+    """The run that it belongs to: the name of its stage."""
+    part: Literal["pair", "answer", "verdict"] = "pair"
+    """What is wanted: an answer and its verdict, or one of them."""
+    reply: Reply | None = None
+    """The answer that is to be judged, where only a verdict is wanted."""
 
     @property
     def key(self) -> Key:
         return self.question.id, self.repeat
+
+    @property
+    def place(self) -> Place:
+        return self.run, self.question.id, self.repeat, self.part
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run's part of the engine: who answers, who judges, and what is kept and known of its rows."""
+
+    answerer: Answerer
+    judge: Judge
+    timeout: float
+    """Seconds that one question may spend; 0 = any."""
+    names: tuple[str, str] = ("the answer model", "the judge")
+    """How messages call both; stages that name the same one share what is learnt of it."""
+    answer_limit: int | None = None
+    """Requests at once to the answer model; None where it sets no bound."""
+    judge_limit: int | None = None
+    log: RunLog | None = None
+    known: dict[Key, Row] = field(default_factory=dict)
+    """Rows of the run log: what is finished is not asked again."""
+    answered: dict[Key, tuple[Reply, float]] = field(default_factory=dict)
+    """Answers that stand in the log and wait for somebody to want a verdict; with the seconds spent."""
 
 
 class LoopThread:
@@ -64,42 +100,26 @@ class LoopThread:
 class Engine:
     """Asks and judges what it is offered, in order, so many pairs at a time.
 
-    `offer`, `result` and `stop` are called from other threads than the loop's. What is known of a
-    question already (`known`: rows of the run log) is not asked again.
+    `offer`, `result` and `stop` are called from other threads than the loop's.
     """
 
     def __init__(
-        self,
-        answerer: Answerer,
-        judge: Judge,
-        *,
-        concurrency: int,
-        timeout: float,
-        answer_limit: int | None = None,
-        judge_limit: int | None = None,
-        log: RunLog | None = None,
-        known: Mapping[Key, Row] | None = None,
-        watch: Callable[[], str | None] | None = None,
-        names: tuple[str, str] = ("the answer model", "the judge"),
+        self, stages: Mapping[str, Stage], *, concurrency: int, watch: Callable[[], str | None] | None = None
     ) -> None:
-        self._answerer = answerer
-        self._judge = judge
         self._concurrency = concurrency
-        self._timeout = timeout
-        self._log = log
-        self.known: dict[Key, Row] = dict(known or {})
         self._watch = watch
         self._thread = LoopThread()
         self._loop = self._thread.loop
-        self._answer_line = Line(names[0], most=concurrency, max_in_flight=answer_limit, on_stop=self._stop_soon)
-        self._judge_line = Line(names[1], most=concurrency, max_in_flight=judge_limit, on_stop=self._stop_soon)
+        self._lines: dict[tuple[str, str], Line] = {}
+        self._stages: dict[str, Stage] = {}
+        for run, stage in stages.items():
+            self.add(run, stage)
         self._queue: deque[Ask] = deque()
         self._hungry = True
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._finished: dict[Key, QuestionResult] = {}
-        self._wanted: Key | None = None
-        self._wake = threading.Event()
+        self._finished: dict[Place, QuestionResult | Reply] = {}
+        self._waiting: dict[Place, threading.Event] = {}
         self._broken: BaseException | None = None
         self.stopped: str | None = None
         """Why nothing new is started any more; None while the run goes on."""
@@ -108,7 +128,17 @@ class Engine:
         if watch is not None:
             self._loop.call_soon_threadsafe(self._look)
 
-    # --- called from the thread that waits -------------------------------------------------
+    def add(self, run: str, stage: Stage) -> None:
+        """Let asks of `run` be answered and judged on `stage`; before the first of them is offered."""
+        self._stages[run] = stage
+        for role, limit in zip(_ROLES, (stage.answer_limit, stage.judge_limit), strict=True):
+            name = stage.names[_ROLES.index(role)]
+            if (role, name) not in self._lines:
+                self._lines[role, name] = Line(
+                    name, most=self._concurrency, max_in_flight=limit, on_stop=self._stop_soon
+                )
+
+    # --- called from the threads that wait -------------------------------------------------
 
     def offer(self, asks: Iterable[Ask]) -> None:
         """Put `asks` behind what is queued; they start as soon as there is room."""
@@ -119,25 +149,35 @@ class Engine:
 
     def result(self, ask: Ask) -> QuestionResult:
         """Wait for the result of an offered question and hand it over; raise RunStopped if there will be none."""
-        key = ask.key
-        while True:
-            self._wake.clear()
-            self._wanted = key
-            if key in self._finished:
-                self._wanted = None
-                return self._finished.pop(key)
-            if self._broken is not None:
-                raise self._broken
-            if self.stopped:
-                raise RunStopped(self.stopped)
-            self._wake.wait()
+        result = self._wait(ask.place)
+        assert isinstance(result, QuestionResult)
+        return result
+
+    def reply(self, ask: Ask) -> Reply | QuestionResult:
+        """Wait for the answer to an offered question; the result is that of an answer error. Raises RunStopped."""
+        return self._wait(ask.place)
+
+    def _wait(self, place: Place) -> QuestionResult | Reply:
+        arrived = self._waiting[place] = threading.Event()
+        try:
+            while place not in self._finished:
+                if self._broken is not None:
+                    raise self._broken
+                if self.stopped:
+                    raise RunStopped(self.stopped)
+                arrived.wait()
+                arrived.clear()
+            return self._finished.pop(place)
+        finally:
+            self._waiting.pop(place, None)
 
     def stop(self, reason: str) -> None:
         """Start nothing new; what is under way may finish within `close`'s grace."""
         if not self.stopped:
             self.stopped = reason
             self._queue.clear()
-            self._wake.set()
+            for arrived in list(self._waiting.values()):
+                arrived.set()
 
     def close(self, grace: float = GRACE_S) -> None:
         """Stop, give what is under way `grace` seconds, close models and loop; a second time does nothing."""
@@ -151,7 +191,7 @@ class Engine:
     @property
     def gave_up(self) -> str | None:
         """Why a service can be asked no more; None where none has refused."""
-        return self._answer_line.stopped or self._judge_line.stopped
+        return next((line.stopped for line in self._lines.values() if line.stopped), None)
 
     @property
     def in_flight(self) -> int:
@@ -161,7 +201,7 @@ class Engine:
     @property
     def limit(self) -> int:
         """Pairs that may run now: the concurrency, or less while a service says slow down."""
-        return max(1, min(self._concurrency, int(self._answer_line.limit), int(self._judge_line.limit)))
+        return max(1, min(self._concurrency, *(int(line.limit) for line in self._lines.values())))
 
     # --- on the loop -----------------------------------------------------------------------
 
@@ -201,35 +241,63 @@ class Engine:
             self._loop.call_later(_WATCH_S, self._look)
 
     async def _pair(self, ask: Ask) -> None:
-        question, repeat = ask
-        row = self.known.get(ask.key)
-        if row is not None and row.verdict is not None and (kept := row.result(question, repeat)) is not None:
+        stage = self._stages[ask.run]
+        budget = Budget(stage.timeout)
+        row = stage.known.get(ask.key)
+        if ask.part == "verdict":
+            await self._judge_given(ask, stage, row, budget)
+            return
+        kept = row.result(ask.question, ask.repeat) if row is not None and row.verdict is not None else None
+        if kept is not None and ask.part == "pair":
             self._hand_over(ask, kept)
             return
-        budget = Budget(self._timeout)
         reply = row.reply() if row is not None else None
         if reply is None:
             try:
-                reply = take_reply(
-                    await self._answer_line.attempt(lambda: self._answerer.answer(question, repeat), budget)
-                )
+                reply = await self._answer(ask, stage, budget)
             except ModelError as error:
-                self._finish(ask, budget, None, Judgement(None, error=_failure(error), calls=error.calls))
+                failed = Judgement(None, error=_failure(error), calls=error.calls)
+                self._finish(ask, stage, budget.spent, None, failed)
                 return
-            if self._log is not None:
-                self._log.answer(question, repeat, reply, budget.spent)
-        self._finish(ask, budget, reply, await self._judged(ask, reply, budget))
+            if stage.log is not None:
+                stage.log.answer(ask.question, ask.repeat, reply, budget.spent)
+        if ask.part == "answer":
+            stage.answered[ask.key] = reply, budget.spent
+            self._hand_over(ask, reply)
+        else:
+            judgement = await self._judged(ask, stage, reply, budget)
+            self._finish(ask, stage, budget.spent, reply, judgement)
 
-    async def _judged(self, ask: Ask, reply: Reply, budget: Budget) -> Judgement:
+    async def _answer(self, ask: Ask, stage: Stage, budget: Budget) -> Reply:
+        line = self._lines["answer", stage.names[0]]
+        return take_reply(await line.attempt(lambda: stage.answerer.answer(ask.question, ask.repeat), budget))
+
+    async def _judge_given(self, ask: Ask, stage: Stage, row: Row | None, budget: Budget) -> None:
+        """Judge an answer that somebody else has; one that was judged in an earlier session is not judged again."""
+        assert ask.reply is not None
+        kept = row.result(ask.question, ask.repeat) if row is not None and row.verdict is not None else None
+        if kept is not None and kept.predicted == ask.reply.text:
+            self._hand_over(ask, kept)
+            return
+        reply = take_reply(ask.reply)
+        answered, spent = stage.answered.get(ask.key, (None, 0.0))
+        if answered is not ask.reply:
+            spent = 0.0
+            if stage.log is not None:
+                stage.log.answer(ask.question, ask.repeat, reply, spent)
+        judgement = await self._judged(ask, stage, reply, budget)
+        self._finish(ask, stage, spent + budget.spent, reply, judgement)
+
+    async def _judged(self, ask: Ask, stage: Stage, reply: Reply, budget: Budget) -> Judgement:
         if not reply.text.strip():
             return Judgement(Verdict.NOT_ATTEMPTED)
-        model = self._judge.model
+        model, line = stage.judge.model, self._lines["judge", stage.names[1]]
 
         async def complete(prompt: Any) -> Reply:
             assert model is not None
-            return await self._judge_line.attempt(lambda: model.complete(prompt), budget)
+            return await line.attempt(lambda: model.complete(prompt), budget)
 
-        judging = self._judge.judge(ask.question, reply.text, complete, ask.repeat)
+        judging = stage.judge.judge(ask.question, reply.text, complete, ask.repeat)
         try:  # a judge with a model spends its time in `complete`, where waiting for a slot is free
             return take_judgement(await (judging if model is not None else budget.run(judging)))
         except ModelError as error:
@@ -237,11 +305,11 @@ class Engine:
         except OutOfTime:
             return Judgement(None, error=Failure("timeout", f"no verdict within {budget.total:g} s"))
         except Exception as error:  # the user's code
-            if isinstance(error, RunStopped) and self._judge_line.stopped:
+            if isinstance(error, RunStopped) and line.stopped:
                 raise
             return Judgement(None, error=Failure("exception", error_line(error)))
 
-    def _finish(self, ask: Ask, budget: Budget, reply: Reply | None, judgement: Judgement) -> None:
+    def _finish(self, ask: Ask, stage: Stage, spent_s: float, reply: Reply | None, judgement: Judgement) -> None:
         spent = usage_of(judgement)
         result = QuestionResult.for_question(
             ask.question,
@@ -250,21 +318,21 @@ class Engine:
             verdict=judgement.verdict,
             judge_reply=judgement.reply,
             error=judgement.error,
-            latency_s=round(budget.spent, 4),
+            latency_s=round(spent_s, 4),
             raw=reply.raw if reply else None,
             notes=(*(reply.notes if reply else ()), *judgement.notes),
             answer_usage=usage_of(reply) if reply else spent,
             judge_usage=spent if reply else Usage(),
             extra=merged(reply.extra if reply else None, judgement.extra),
         )
-        if self._log is not None:
-            self._log.finished(ask.question, result, judgement.extra)
+        if stage.log is not None:
+            stage.log.finished(ask.question, result, judgement.extra)
         self._hand_over(ask, result)
 
-    def _hand_over(self, ask: Ask, result: QuestionResult) -> None:
-        self._finished[ask.key] = result
-        if self._wanted == ask.key:
-            self._loop.call_later(_WAKE_S, self._wake.set)
+    def _hand_over(self, ask: Ask, result: QuestionResult | Reply) -> None:
+        self._finished[ask.place] = result
+        if (arrived := self._waiting.get(ask.place)) is not None:
+            self._loop.call_later(_WAKE_S, arrived.set)
 
     async def _shut_down(self, grace: float) -> None:
         if self._tasks:
@@ -272,7 +340,9 @@ class Engine:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        for model in (self._answerer, self._judge):
+        for model in {
+            id(model): model for stage in self._stages.values() for model in (stage.answerer, stage.judge)
+        }.values():
             with contextlib.suppress(Exception):  # the user's code; what is finished counts, not how it ends
                 async with asyncio.timeout(1.0):
                     await model.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -62,6 +62,24 @@ class Gates:
                 raise OptionError(
                     f"--simpleqa-gate {gate.text!r}: no question has the {kind} {gate.slice.name!r}{hint}"
                 )
+
+    def for_run(self, name: str, names: Container[str] = ()) -> Gates:
+        """Return the gates that apply to the run `name` of a session that holds the runs `names`.
+
+        Those without a prefix, and those with its own. Where the baseline's dataset is the name of another run, it
+        is that run's alone.
+        """
+        baseline = self.baseline
+        if baseline is not None and baseline.dataset != name and baseline.dataset in names:
+            baseline = None
+        ours = [gate for gate in self.expressions if gate.applies_to(name)]
+        if self.baseline is not baseline:
+            ours = [gate for gate in ours if not gate.against_baseline]
+        return replace(self, expressions=tuple(ours), baseline=baseline)
+
+    def of_no_run(self, names: Container[str]) -> list[Gate]:
+        """Return the gates whose prefix names none of the runs."""
+        return [gate for gate in self.expressions if gate.run is not None and gate.run not in names]
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -48,8 +48,11 @@ def pytest_simpleqa_judge(
 
 
 @pytest.hookspec
-def pytest_simpleqa_result(result: QuestionResult) -> None:
-    """Hear of each result as it arrives, in the process that reports; in the order of arrival."""
+def pytest_simpleqa_result(result: QuestionResult, run: str) -> None:
+    """Hear of each result as it arrives, in the process that reports; in the order of arrival.
+
+    `run` is the name of the run that it belongs to; an implementation may leave it out.
+    """
 
 
 @pytest.hookspec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from .report import Report
@@ -11,9 +12,9 @@ from .reportfile import report_text
 from .screen import WORDS
 
 
-def put_into(json_report: dict[str, Any], report: Report) -> None:
-    """Add the Report under `simpleqa`, and put pytest's own outcomes in place of our words."""
-    json_report["simpleqa"] = {"runs": [json.loads(report_text(report))]}
+def put_into(json_report: dict[str, Any], reports: Iterable[Report]) -> None:
+    """Add the Reports under `simpleqa`, and put pytest's own outcomes in place of our words."""
+    json_report["simpleqa"] = {"runs": [json.loads(report_text(report)) for report in reports]}
     words = {word for _, word, _ in WORDS.values()}
     tests, summary = json_report.get("tests", []), json_report.get("summary", {})
     for test in tests:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from .caller import Caller, awaited, current_caller
 from .cast import Cast, Casting
 from .dataset import load_dataset, select
-from .engine import Ask, Engine
+from .engine import Ask, Engine, Stage
 from .errors import OptionError, RunStopped
 from .judges.parse import parse_paper, parse_verdict
 from .judges.protocol import Judge
@@ -197,15 +197,8 @@ def _engine(
     answer_limit, judge_limit = cast.limits
     try:
         embedded.start()
-        engine = Engine(
-            cast.answerer,
-            cast.judge,
-            concurrency=concurrency,
-            timeout=timeout,
-            answer_limit=answer_limit,
-            judge_limit=judge_limit,
-            names=names,
-        )
+        stage = Stage(cast.answerer, cast.judge, timeout, names, answer_limit, judge_limit)
+        engine = Engine({"": stage}, concurrency=concurrency)
         try:
             yield engine
         finally:

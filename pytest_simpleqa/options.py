@@ -11,6 +11,7 @@ import pytest
 
 from .errors import OptionError
 from .optiontable import NEEDS_MODEL, OPTIONS
+from .paths import file_word
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Verdict
 from .said import Params, Said
@@ -25,7 +26,7 @@ class Options:
     judge_llm: str | None
     judge_base: Path
     """What a relative path in the judge's spec counts from."""
-    dataset: str
+    dataset: str | None
     dataset_base: Path
     """What a relative dataset path counts from."""
     answer_params: Params
@@ -118,6 +119,12 @@ class Options:
             environment=said.environment("simpleqa_env_file"),
             invocation_dir=said.invocation_dir,
         )
+
+    def out_of(self, run: str) -> Path | None:
+        """Return where the Report of a run is also to be written; None where nowhere."""
+        if self.out is None or "{name}" not in self.out.name:
+            return self.out
+        return self.out.with_name(self.out.name.replace("{name}", file_word(run)))
 
     @property
     def options_json(self) -> dict[str, Any]:

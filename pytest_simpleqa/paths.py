@@ -1,7 +1,8 @@
-"""Paths as a user types them."""
+"""Paths as a user types them, and names that any file system takes."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
@@ -12,3 +13,8 @@ def typed_path(text: str, base: Path) -> Path:
         return base / path.expanduser()
     except RuntimeError:
         return base / path
+
+
+def file_word(text: str) -> str:
+    """Return `text` as a part of a file's name: ASCII, at most 40 characters, never empty."""
+    return re.sub(r"[^A-Za-z0-9._]+", "_", text).strip("_.")[:40] or "x"

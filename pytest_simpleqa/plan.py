@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,22 +20,25 @@ from .records import Dataset
 class Plan:
     """One run: a dataset put to an answer model."""
 
+    name: str
+    """The run's name: what its node ids begin with."""
     options: Options
-    path: Path
-    """The dataset's file on this machine."""
     rows: Dataset
     """The whole file."""
     dataset: Dataset
     """The population: after topics, sample, limit and shard."""
-    picked: frozenset[str] | None
+    path: Path | None = None
+    """The dataset's file on this machine."""
+    picked: frozenset[str] | None = None
     """The item names among the arguments; None where no node id was given."""
 
     @classmethod
-    def make(cls, config: pytest.Config, options: Options, path: Path | None = None) -> Plan:
-        """Fetch and read the dataset, whole, and take its node ids out of pytest's arguments.
+    def of_dataset(cls, options: Options, path: Path | None = None) -> Plan:
+        """Fetch and read the dataset that the options name, whole.
 
-        `path` is where another process of this run has fetched the dataset to. Raises SimpleQAError.
+        `path` is where another process of this run has fetched it to. Raises SimpleQAError.
         """
+        assert options.dataset is not None
         name = dataset_name(options.dataset)
         path = path or fetch(options.dataset, base=options.dataset_base)
         rows = read_dataset(path, name)
@@ -47,14 +50,7 @@ class Plan:
             topics=options.topics,
             shard=options.shard,
         )
-        plan = cls(options, path, rows, population, _take_node_ids(config, name, path))
-        plan._check_picked()
-        return plan
-
-    @property
-    def name(self) -> str:
-        """The dataset's name: the first part of every node id."""
-        return self.dataset.name
+        return cls(name, options, rows, population, path)
 
     @property
     def population(self) -> int:
@@ -66,17 +62,22 @@ class Plan:
         repeats = self.options.repeats
         for question in self.dataset:
             if repeats == 1:
-                yield question.id, Ask(question)
+                yield question.id, Ask(question, run=self.name)
             else:
                 for repeat in range(1, repeats + 1):
-                    yield f"{question.id}-r{repeat}", Ask(question, repeat)
+                    yield f"{question.id}-r{repeat}", Ask(question, repeat, self.name)
 
     def node_id(self, item_name: str) -> str:
         """Return the node id of the item of that name."""
         return f"{self.name}::{item_name}"
 
-    def _check_picked(self) -> None:
-        unknown = sorted((self.picked or frozenset()) - {name for name, _ in self.asks()})
+    def holds(self, node_id: str) -> bool:
+        """Tell whether a node id is one of this run's items."""
+        return node_id.startswith(self.name) and node_id.startswith("::", len(self.name))
+
+    def require(self, picked: Iterable[str]) -> None:
+        """Raise OptionError where an item name is none of this run's."""
+        unknown = sorted(frozenset(picked) - {name for name, _ in self.asks()})
         if unknown:
             whole = "" if len(self.rows) == len(self.dataset) else f" (of {len(self.rows):,} rows, by the options)"
             raise OptionError(
@@ -84,25 +85,48 @@ class Plan:
             )
 
 
-def _take_node_ids(config: pytest.Config, name: str, path: Path) -> frozenset[str] | None:
-    """Take the dataset's node ids out of `config.args`; without any argument leave none at all.
+def planned(config: pytest.Config, options: Options, paths: Mapping[str, Path] | None = None) -> tuple[Plan, ...]:
+    """Return the runs that the options name, and take their node ids out of pytest's arguments.
 
-    pytest would look for a file of the dataset's name: the name is no path, so the ids are ours to read. An id
-    behind the file's path is one as well.
+    `paths` tells where another process of this session has fetched a run's dataset to. Raises SimpleQAError.
     """
+    plans = [Plan.of_dataset(options, *(paths or {}).values())] if options.dataset is not None else []
+    return _with_picked(config, plans)
+
+
+def _with_picked(config: pytest.Config, plans: list[Plan]) -> tuple[Plan, ...]:
+    """Give each plan the items of it that the arguments name; without any argument pytest is to look for nothing else.
+
+    pytest would look for a file of a run's name: the name is no path, so the ids are ours to read. An id behind
+    the dataset's path is one as well. Where questions of one run are named, the others are not asked.
+    """
+    if not plans:
+        return ()
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args = []
-        return None
-    mine = [arg for arg in config.args if _names_dataset(arg.partition("::")[0], name, path, config)]
-    config.args = [arg for arg in config.args if arg not in mine]
-    picked = [arg.partition("::")[2] for arg in mine]
-    return frozenset(picked) if picked and all(picked) else None
+        return tuple(plans)
+    mine: dict[str, list[str]] = {plan.name: [] for plan in plans}
+    others: list[str] = []
+    for arg in config.args:
+        word, _, item = arg.partition("::")
+        named = next((plan for plan in plans if _names_run(word, plan, config)), None)
+        (mine[named.name] if named is not None else others).append(item if named is not None else arg)
+    config.args = others
+    if not any(mine.values()):
+        return tuple(plans)
+    picked = []
+    for plan in plans:
+        items = mine[plan.name]
+        chosen = None if items and not all(items) else frozenset(items)
+        plan.require(chosen or ())
+        picked.append(replace(plan, picked=chosen))
+    return tuple(picked)
 
 
-def _names_dataset(word: str, name: str, path: Path, config: pytest.Config) -> bool:
-    if word == name:
+def _names_run(word: str, plan: Plan, config: pytest.Config) -> bool:
+    if word == plan.name:
         return True
     try:
-        return (config.invocation_params.dir / word).samefile(path)
+        return plan.path is not None and (config.invocation_params.dir / word).samefile(plan.path)
     except (OSError, ValueError):
         return False

@@ -1,14 +1,10 @@
-"""The process that reports: gathers results, tells how far the run is, writes the Report, sets the exit status."""
+"""The process that reports: gathers results, tells how far the runs are, writes the Reports, sets the exit status."""
 
 from __future__ import annotations
 
-import json
-import math
 import shlex
 import sys
-import time
-from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,48 +13,39 @@ from typing import Any
 import pytest
 
 from . import jsonreport, terminal, wording
-from .cast import Cast
 from .ending import Ending
 from .engine import Ask
 from .errors import RunError
 from .gates import Gates
 from .items import QuestionItem, wants_failed_of_none
-from .metrics import Counts
-from .plan import Plan
-from .records import Failure, QuestionResult, Verdict
-from .report import Report, build_report
+from .ledger import Ledger
+from .options import Options
+from .payload import PackedPayload, Payload
+from .records import Failure, QuestionResult
+from .report import Report
 from .reportfile import report_text, write_report
-from .rundir import RunDir, versions
 from .runevents import Event, done_event, progress_event, start_event
-from .runlog import Key
 from .screen import Screen, status_word
 
 
 class Reporter:
     """Registered where pytest reports: in the controller under xdist, else in the only process."""
 
-    def __init__(self, config: pytest.Config, plan: Plan, cast: Cast, gates: Gates) -> None:
+    def __init__(
+        self, config: pytest.Config, options: Options, ledgers: Sequence[Ledger], gates: Gates, screen: Screen
+    ) -> None:
         self._config = config
-        self._plan = plan
-        self._cast = cast
+        self._options = options
         self._gates = gates
-        self._screen = Screen(config)
+        self._screen = screen
         self._ending = Ending()
-        self.run_dir = RunDir(plan, cast.describe, self._screen.warn)
-        self.results: dict[Key, QuestionResult] = {}
-        self._statuses: Counter[str] = Counter()
+        self.ledgers = {ledger.plan.name: ledger for ledger in ledgers}
         self._limits: dict[str, int] = {}
         """By worker: pairs that may be in flight there now, fewer while a service says slow down."""
-        self._selected = 0
-        self._known = 0
-        """Rows that an earlier session of this run had finished."""
-        self._began = time.monotonic()
-        self._next_pct = plan.options.progress_pct
-        self._progress_is_due = False
+        self._progress_of: Ledger | None = None
+        """Whose progress line is due."""
         self._own_failures = 0
-        self._skipped: set[Key] = set()
-        """Questions that a hook has skipped: no result of theirs counts, though one may have been asked ahead."""
-        self._report: Report | None = None
+        self._is_finished = False
         self._session: pytest.Session | None = None
 
     # --- start -----------------------------------------------------------------------------
@@ -67,12 +54,13 @@ class Reporter:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._session = session
         self._screen.seed_categories()
-        if self._asks:
-            _ = self.run_dir.path  # made, or found to be resumed, before anything is asked
+        if self._asks:  # the directories are made, or found to be resumed, before anything is asked
+            for ledger in self.ledgers.values():
+                _ = ledger.run_dir.path
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Announce the run before its first request (under xdist the workers collect, and `wire` tells us)."""
+        """Announce the runs before the first request (under xdist the workers collect, and `wire` tells us)."""
         if not session.testsfailed or self._config.option.continue_on_collection_errors:
             self.selected([item.nodeid for item in session.items if isinstance(item, QuestionItem)])
 
@@ -82,26 +70,21 @@ class Reporter:
 
     def selected(self, node_ids: Sequence[str]) -> None:
         """Hear which questions pytest has selected; before any of them is asked."""
-        self._selected = len(set(node_ids))
-        name = self._plan.name
-        if not node_ids and wants_failed_of_none(self._config, self._ask_of):
+        mine = frozenset(node_ids)
+        for ledger in self.ledgers.values():
+            self._begin(ledger, sum(ledger.plan.holds(node_id) for node_id in mine))
+
+    def _begin(self, ledger: Ledger, selected: int) -> None:
+        ledger.begin(selected)
+        name = ledger.plan.name
+        if not selected and wants_failed_of_none(self._config, (i for i in self._ask_of if ledger.plan.holds(i))):
             self._screen.say(f"{name}: no question has failed last time, so none is asked", least_verbosity=-1)
-        if not node_ids or not self._asks:
+        if not selected or not self._asks:
             return
-        self._began = time.monotonic()
-        answer, judge = self._specs
-        calls = self._cast.calls_per_question
-        self._screen.say(
-            wording.announcement(self._selected, answer, judge, calls * self._selected), least_verbosity=-1
-        )
-        if answer == judge and calls == 2:
-            self._screen.warn(f"{answer} judges its own answers")
-        for notice in (*self._cast.notices, *self._gates.notices):
+        self._screen.say(self._named(ledger, ledger.announcement()), least_verbosity=-1)
+        for notice in ledger.notices():
             self._screen.warn(notice)
-        if self.run_dir.resumed:
-            rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
-            self._known = sum(row.verdict is not None for row in rows.values())
-        self._tell(start_event(name, self._selected, answer, judge))
+        self._tell(start_event(name, selected, *ledger.specs))
 
     # --- results ---------------------------------------------------------------------------
 
@@ -109,50 +92,43 @@ class Reporter:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
         self._hear(report)
         yield
-        if self._progress_is_due:  # not before: the terminal is to show the question's own letter first
-            self._progress_is_due = False
-            self._progress(len(self.results), self._selected)
-        if report.when != "call" and report.passed and report.nodeid.startswith(self._plan.node_id("")):
+        if self._progress_of is not None:  # not before: the terminal is to show the question's own letter first
+            self._progress(self._progress_of)
+            self._progress_of = None
+        if report.when != "call" and report.passed and report.nodeid in self._ask_of:
             self._screen.let_go(report)
 
     def _hear(self, report: pytest.TestReport) -> None:
-        payload = report.__dict__.pop("simpleqa", None)
-        if payload is not None:
-            result = self._unpacked(payload) if isinstance(payload, str) else payload
-            self._limits[getattr(report, "worker_id", "")] = report.__dict__.pop("simpleqa_limit", 0)
-            self._take(report, result, is_kept=not _is_remote(report))
+        carried = report.__dict__.pop("simpleqa", None)
+        if carried is not None:
+            payload = carried if isinstance(carried, Payload) else self._opened(carried)
+            self._limits[getattr(report, "worker_id", "")] = payload.limit
+            self._take(report, self.ledgers[payload.run], payload.result, is_kept=not _is_remote(report))
         elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
             self._hear_crash(report, ask)
         elif report.skipped and report.when == "setup" and (ask := self._ask_of.get(report.nodeid)) is not None:
-            self._skipped.add(ask.key)
+            self.ledgers[ask.run].skipped.add(ask.key)
 
     def _hear_crash(self, report: pytest.TestReport, ask: Ask) -> None:
         """Take in that a worker died at a question: an error, unless the question had been reported already."""
-        if ask.key in self.results:
+        ledger = self.ledgers[ask.run]
+        if ask.key in ledger.results:
             report.outcome, report.longrepr = "passed", None  # it died between the report and the next question
             report.simpleqa_status = None  # type: ignore[attr-defined]  # for teststatus, in this process only
             return
         died = Failure("worker_crash", "the worker that asked it died")
-        self._take(report, QuestionResult.for_question(ask.question, ask.repeat, error=died), is_kept=False)
+        self._take(report, ledger, QuestionResult.for_question(ask.question, ask.repeat, error=died), is_kept=False)
 
-    def _unpacked(self, payload: str) -> QuestionResult:
-        data = json.loads(payload)
-        return QuestionResult.from_wire(data, self._ask_by_key[data["id"], data["repeat"]].question)
+    def _opened(self, text: str) -> Payload:
+        packed = PackedPayload.read(text)
+        return packed.opened(self.ledgers[packed.run].ask_by_key[packed.key].question)
 
-    def _take(self, report: pytest.TestReport, result: QuestionResult, *, is_kept: bool) -> None:
+    def _take(self, report: pytest.TestReport, ledger: Ledger, result: QuestionResult, *, is_kept: bool) -> None:
         report.simpleqa_status = result.status  # type: ignore[attr-defined]  # for teststatus, in this process only
-        key = result.id, result.repeat
-        if not is_kept:
-            self.run_dir.keep(self._ask_by_key[key], result)
         self._own_failures += report.failed
-        self.results[key] = result
-        self._statuses[result.status] += 1
-        self._config.hook.pytest_simpleqa_result(result=result)
-        done, total = len(self.results), self._selected
-        step = self._plan.options.progress_pct
-        if step and total and 100 * done >= self._next_pct * total:
-            self._next_pct = step * (math.floor(100 * done / total / step) + 1)
-            self._progress_is_due = True
+        if ledger.take(result, is_kept=is_kept):
+            self._progress_of = ledger
+        self._config.hook.pytest_simpleqa_result(result=result, run=ledger.plan.name)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -164,20 +140,19 @@ class Reporter:
             return "", "", ""  # a question that a stop has left unasked
         return None
 
-    def _progress(self, done: int, total: int) -> None:
+    def _progress(self, ledger: Ledger) -> None:
         limit = sum(self._limits.values())
-        line = wording.progress_line(
-            done,
-            total,
-            Counts.from_statuses(self._statuses.elements()),
-            elapsed_s=time.monotonic() - self._began,
-            resumed=min(done, self._known),
-            in_flight=limit if limit < self._plan.options.concurrency else 0,
-            width=self._screen.width,
-        )
+        name = ledger.plan.name
+        room = self._screen.width - len(self._named(ledger, ""))
+        line = ledger.progress_line(in_flight=limit if limit < self._options.concurrency else 0, width=room)
+        done, total = len(ledger.results), ledger.selected
         if done < total:
-            self._screen.say(line, least_verbosity=0)
-        self._tell(progress_event(self._plan.name, done, total, line))
+            self._screen.say(self._named(ledger, line), least_verbosity=0)
+        self._tell(progress_event(name, done, total, line))
+
+    def _named(self, ledger: Ledger, line: str) -> str:
+        """Say which run a line is about, where there are several."""
+        return f"{ledger.plan.name}: {line}" if len(self.ledgers) > 1 else line
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -187,125 +162,104 @@ class Reporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        report = self.finish(session)
-        if report is not None and report.exit_status is not None:
-            session.exitstatus = report.exit_status
-        elif report is None and self._gates.expressions and not self._config.option.collectonly:
+        reports = self.finish(session)
+        if reports:
+            session.exitstatus = max(report.exit_status or 0 for report in reports)
+        elif self._gates.expressions and not self._config.option.collectonly:
             self._screen.say("gates: undecided: no question was asked", least_verbosity=-1, red=True)
             session.exitstatus = self._ending.gated_status(session, (), own_failures=0, questions_fail=False)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:
-        report = self.finish(self._session) if self._session is not None else None
-        if report is not None:
-            jsonreport.put_into(json_report, report)
+        if self._session is not None and (reports := self.finish(self._session)):
+            jsonreport.put_into(json_report, reports)
 
-    def finish(self, session: pytest.Session) -> Report | None:
-        """Build and write the Report once, and return it; None where no question was reached."""
-        if self._report is not None or not self.run_dir.is_open:
-            return self._report
-        if len(self.results) < self._selected:  # what was finished ahead of a stop stands in the run log
-            known = self.results.keys() | self._skipped
-            self.results.update(self.run_dir.finished(ask for key, ask in self._ask_by_key.items() if key not in known))
-        if not self.results and not self._selected:
-            return None
-        report = self._decided(self._build(), session)
-        for path in filter(None, (self.run_dir.path / "report.json", self._plan.options.out)):
+    def finish(self, session: pytest.Session) -> list[Report]:
+        """Build and write every run's Report once, and return them; none of a run of which no question was reached."""
+        if not self._is_finished:
+            self._is_finished = True
+            reasons = ["interrupted"] if self._ending.was_interrupted else []
+            for ledger in self.ledgers.values():
+                ledger.close(reasons)
+            status = self._status(session)
+            for ledger in self._reported:
+                self._publish(ledger, status)
+        return [ledger.report for ledger in self._reported if ledger.report is not None]
+
+    @property
+    def _reported(self) -> list[Ledger]:
+        return [ledger for ledger in self.ledgers.values() if ledger.report is not None]
+
+    def _status(self, session: pytest.Session) -> int:
+        """Return the exit status of the session: the gates of every run decide it together."""
+        if not self._gates.expressions:
+            return self._ending.status(session)
+        fails = self._options.fail_on if self._options.fails_by_order else frozenset()
+        verdicts = [verdict for ledger in self._reported for verdict in ledger.verdicts]
+        undecided = self._gates.of_no_run(self.ledgers) or any(
+            ledger.report is None for ledger in self.ledgers.values()
+        )
+        return self._ending.gated_status(
+            session,
+            [*verdicts, "undecided"] if undecided else verdicts,
+            own_failures=self._own_failures,
+            questions_fail=any(each.verdict in fails for led in self._reported for each in led.results.values()),
+        )
+
+    def _publish(self, ledger: Ledger, status: int) -> None:
+        """Write a run's Report and tell of it."""
+        assert ledger.report is not None
+        ledger.report = report = replace(ledger.report, exit_status=status)
+        for path in filter(None, (ledger.run_dir.path / "report.json", self._out(ledger))):
             try:
                 write_report(report, path)
             except RunError as error:
                 self._screen.warn(str(error))
-                report = replace(report, exit_status=report.exit_status or int(pytest.ExitCode.TESTS_FAILED))
-        self._report = report
+                ledger.report = report = replace(report, exit_status=status or int(pytest.ExitCode.TESTS_FAILED))
         self._tell(done_event(report, wording.one_line(report)))
         self._call_hook("pytest_simpleqa_report", report=report)
-        return report
 
-    def _build(self) -> Report:
-        from .judges.parse import parse_paper  # not before: its patterns take a while to compile
-
-        options, plan = self._plan.options, self._plan
-        answer, judge = self._cast.describe()
-        return build_report(
-            dataset=plan.name,
-            model=self._specs[0],
-            judge=self._specs[1],
-            started_at=self.run_dir.started_at,
-            duration_s=time.monotonic() - self._began,
-            population=plan.dataset.questions,
-            results=self.results,
-            selected=self._selected,
-            repeats=options.repeats,
-            max_samples=options.max_samples,
-            topic_breakdown=options.topic_breakdown,
-            options=options.options_json,
-            provenance={
-                "dataset_sha256": plan.dataset.sha256,
-                "answer_prompt_sha256": options.answer_prompt.sha256,
-                "grade_prompt_sha256": options.grade_prompt.sha256,
-                "answer": dict(answer),
-                "judge": dict(judge),
-                "versions": versions(),
-            },
-            resumed=self.run_dir.resumed,
-            other_parse=_strict if options.paper else parse_paper,
-        )
-
-    def _decided(self, report: Report, session: pytest.Session) -> Report:
-        """Return `report` with its gates decided and the exit status that follows."""
-        if not self._gates:
-            return replace(report, exit_status=self._ending.status(session))
-        from .pairing import rows_of
-
-        rows = rows_of(self._plan.dataset.questions, self.results, self._plan.options.repeats)
-        report = replace(report, comparison=self._gates.compare(rows))
-        if not self._gates.expressions:
-            return replace(report, exit_status=self._ending.status(session))
-        reasons = ["interrupted"] if self._ending.was_interrupted else []
-        decided = self._gates.decide(report, rows, reasons)
-        fails = self._plan.options.fail_on if self._plan.options.fails_by_order else frozenset()
-        status = self._ending.gated_status(
-            session,
-            [gate.verdict for gate in decided],
-            own_failures=self._own_failures,
-            questions_fail=any(result.verdict in fails for result in self.results.values()),
-        )
-        return replace(report, gates=tuple(gate.to_json() for gate in decided), exit_status=status)
+    def _out(self, ledger: Ledger) -> Path | None:
+        """Return where the user wants a run's Report."""
+        return self._options.out_of(ledger.plan.name)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self._report is None:
-            return
         verbosity = self._config.get_verbosity()
-        if verbosity > -2:
-            terminalreporter.write_sep("=", "simpleqa")
-        written = self._plan.options.out or self.run_dir.path / "report.json"
-        self._screen.show(
-            terminal.summary_lines(
-                self._report,
-                width=self._screen.width,
-                colour=True,
-                run_dir=_relative(self.run_dir.path),
-                out=_relative(written),
-                verbosity=verbosity,
-                results=list(self._in_order()),
-                resume=self._resume_command() if self._report.n < self._report.selected else None,
+        for ledger in self._reported:
+            report = ledger.report
+            assert report is not None
+            if verbosity > -2:
+                terminalreporter.write_sep("=", "simpleqa")
+            written = self._out(ledger) or ledger.run_dir.path / "report.json"
+            self._screen.show(
+                terminal.summary_lines(
+                    report,
+                    width=self._screen.width,
+                    colour=True,
+                    run_dir=_relative(ledger.run_dir.path),
+                    out=_relative(written),
+                    verbosity=verbosity,
+                    results=list(ledger.in_order()),
+                    resume=self._resume_command(ledger) if report.n < report.selected else None,
+                )
             )
-        )
 
-    def _resume_command(self) -> str:
+    def _resume_command(self, ledger: Ledger) -> str:
         """Return what to type to go on with this run: the same command line, and its name."""
         args = [str(arg) for arg in self._config.invocation_params.args]
         kept = [arg for arg in args if not arg.startswith("--simpleqa-resume=")]
         if "--simpleqa-resume" in kept:
             place = kept.index("--simpleqa-resume")
             del kept[place : place + 2]
-        return shlex.join(["pytest", *kept, f"--simpleqa-resume={self.run_dir.path.name}"])
+        word = ledger.run_dir.path.name if len(self.ledgers) == 1 else "latest"
+        return shlex.join(["pytest", *kept, f"--simpleqa-resume={word}"])
 
     def pytest_unconfigure(self) -> None:
         self._ending.restore_signals()
-        self.run_dir.close()
-        if self._plan.options.out_stdout and self._report is not None:
-            _write_utf8(report_text(self._report))
+        for ledger in self.ledgers.values():
+            ledger.run_dir.close()
+            if self._options.out_stdout and ledger.report is not None:
+                _write_utf8(report_text(ledger.report))
 
     # --- small parts -----------------------------------------------------------------------
 
@@ -315,22 +269,11 @@ class Reporter:
         option = self._config.option
         return not (option.collectonly or option.setuponly or option.setupplan)
 
-    @property
-    def _specs(self) -> tuple[str, str]:
-        options = self._plan.options
-        return options.answer_llm or "", options.judge_llm or ""
-
     @cached_property
     def _ask_of(self) -> Mapping[str, Ask]:
         """What each node id asks: a row is never recovered by taking a node id apart."""
-        return {self._plan.node_id(name): ask for name, ask in self._plan.asks()}
-
-    @cached_property
-    def _ask_by_key(self) -> Mapping[Key, Ask]:
-        return {ask.key: ask for ask in self._ask_of.values()}
-
-    def _in_order(self) -> Iterator[QuestionResult]:
-        return (self.results[key] for key in self._ask_by_key if key in self.results)
+        plans = [ledger.plan for ledger in self.ledgers.values()]
+        return {plan.node_id(name): ask for plan in plans for name, ask in plan.asks()}
 
     def _tell(self, event: Event) -> None:
         self._call_hook("pytest_simpleqa_event", f" at {event.kind}", event=event)
@@ -359,12 +302,6 @@ def _is_remote(report: pytest.TestReport) -> bool:
     """Tell whether the report came from another machine, whose run log we do not see."""
     node = getattr(report, "node", None)
     return node is not None and not node.gateway.spec.popen
-
-
-def _strict(reply: str) -> Verdict | None:
-    from .judges.parse import parse_verdict
-
-    return parse_verdict(reply).verdict
 
 
 def _relative(path: Path) -> str:

@@ -41,6 +41,32 @@ def find_run(word: str, base: Path, cwd: Path, content: Mapping[str, Any]) -> Pa
     raise RunError(f"--simpleqa-resume {word}: no run of that name in {base}, and no run directory at that path")
 
 
+def find_run_of_several(word: str, base: Path, cwd: Path, content: Mapping[str, Any]) -> Path | None:
+    """Return the directory of one run of a session that `--simpleqa-resume WORD` means; None where it begins anew.
+
+    A session with several runs is gone on with as a whole: `latest` is the newest that held this run, `auto` the
+    newest that asked the same and left any run unfinished; any other WORD names one of its runs.
+    """
+    runs = [(path, read_run_json(path)) for path in _newest_first(base)]
+    if word == "auto":
+        open_sessions = {old.get("session") for path, old in runs if not _is_complete(path)}
+        same = (path for path, old in runs if old.get("session") in open_sessions and difference(old, content) is None)
+        return next((path for path in same if _is_of(path, content)), None)
+    if word == "latest":
+        if not runs:
+            raise RunError(f"--simpleqa-resume latest: there is no run in {base}")
+        return next((path for path, old in runs if old.get("run") == content["run"]), None)
+    named = find_run(word, base, cwd, content)
+    assert named is not None
+    session = read_run_json(named).get("session")
+    siblings = (path for path, old in runs if path == named or (session and old.get("session") == session))
+    return next((path for path in siblings if _is_of(path, content)), None)
+
+
+def _is_of(run_dir: Path, content: Mapping[str, Any]) -> bool:
+    return bool(read_run_json(run_dir).get("run") == content["run"])
+
+
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     """Return the first difference that makes two run.json two runs, as `answer model: 'a' then, 'b' now`."""
     for part in _SAME:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from uuid import uuid4
+
 import pytest
 
 from . import wire
 from .cast import Cast
 from .errors import OptionError, SimpleQAError
 from .gates import Gates
+from .ledger import Ledger
 from .models.embedded import Embedded
 from .options import Options
-from .plan import Plan
+from .plan import Plan, planned
 from .reporter import Reporter
 from .reportfile import require_writable
 from .runner import Runner, Seat
+from .screen import Screen
 from .surroundings import cast_of
 from .wording import visible
 
@@ -36,9 +41,11 @@ def register(config: pytest.Config) -> None:
 
 def _register_worker(config: pytest.Config, asked: Options) -> None:
     worker = wire.Worker(config)
-    plan = Plan.make(config, asked, worker.dataset_path)
+    plans = planned(config, asked, worker.paths)
     embedded = Embedded(worker.addresses)
-    runner = Runner(config, plan, worker.seat, lambda: cast_of(config, plan, embedded), embedded, worker.upcoming)
+    runner = Runner(
+        config, asked, plans, worker.seat, lambda plan: cast_of(config, plan, embedded), embedded, worker.upcoming
+    )
     config.pluginmanager.register(worker, "simpleqa-worker")
     config.pluginmanager.register(runner, "simpleqa-runner")
 
@@ -49,30 +56,40 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     if asked.out is not None:
         require_writable(asked.out)
     gates = Gates.of(asked.gates, asked.baseline, asked.max_failures)
-    plan = Plan.make(config, asked)
-    gates.require_slices(plan.dataset)
-    if asked.out is not None and asked.out.exists() and asked.out.samefile(plan.path):
-        raise OptionError(f"--simpleqa-out={asked.out}: that is the dataset, which the Report would overwrite")
+    plans = planned(config, asked)
+    for plan in plans:
+        gates.for_run(plan.name, [each.name for each in plans]).require_slices(plan.dataset)
+        _refuse_overwriting(asked, plan)
     embedded = Embedded()
-    cast = cast_of(config, plan, embedded) if asked.answer_llm and not config.option.collectonly else Cast()
-    embedded.paths = cast.local_paths
-    reporter = Reporter(config, plan, cast, gates)
+    asks = asked.answer_llm and not config.option.collectonly
+    casts = {plan.name: cast_of(config, plan, embedded) if asks else Cast() for plan in plans}
+    embedded.paths = tuple({path: None for cast in casts.values() for path in cast.local_paths})
+    screen, names = Screen(config), [plan.name for plan in plans]
+    session = uuid4().hex if len(plans) > 1 else None
+    ledgers = [Ledger(plan, casts[plan.name], gates.for_run(plan.name, names), screen.warn, session) for plan in plans]
+    reporter = Reporter(config, asked, ledgers, gates, screen)
     config.pluginmanager.register(reporter, "simpleqa-reporter")
+    limits = {name: cast.limits for name, cast in casts.items()}
+
+    def run_dirs() -> dict[str, Path]:
+        return {ledger.plan.name: ledger.run_dir.path for ledger in ledgers}
+
     if wire.distributes(config):
         controller = wire.Controller(
-            config,
-            plan,
-            run_dir=lambda: reporter.run_dir.path,
-            limits=cast.limits,
-            embedded=embedded,
-            on_selected=reporter.selected,
-            resuming=lambda: reporter.run_dir.resumed > 0,
+            config, asked, plans, run_dirs=run_dirs, limits=limits, embedded=embedded, on_selected=reporter.selected
         )
         config.pluginmanager.register(controller, "simpleqa-controller")
         return
 
     def seat() -> Seat:
-        home = reporter.run_dir
-        return Seat(asked.concurrency, *cast.limits, run_dir=home.path, resuming=home.resumed > 0)
+        return Seat(asked.concurrency, limits, run_dirs())
 
-    config.pluginmanager.register(Runner(config, plan, seat, lambda: cast, embedded), "simpleqa-runner")
+    runner = Runner(config, asked, plans, seat, lambda plan: casts[plan.name], embedded)
+    config.pluginmanager.register(runner, "simpleqa-runner")
+
+
+def _refuse_overwriting(asked: Options, plan: Plan) -> None:
+    """Raise OptionError where the Report of a run would take the place of its dataset."""
+    out = asked.out_of(plan.name)
+    if out is not None and plan.path is not None and out.exists() and out.samefile(plan.path):
+        raise OptionError(f"--simpleqa-out={out}: that is the dataset, which the Report would overwrite")

@@ -19,9 +19,6 @@ from .errors import RunError
 from .plan import Plan
 from .records import QuestionResult
 from .runlog import (
-    DEAD_FILE,
-    STOP_FILE,
-    SUSPECTS_FILE,
     Hold,
     Key,
     Row,
@@ -38,12 +35,19 @@ Described = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 class RunDir:
-    """One run's directory, from its first moment to its last; `warn` hears of what costs no row."""
+    """One run's directory, from its first moment to its last.
 
-    def __init__(self, plan: Plan, describe: Callable[[], Described], warn: Callable[[str], None]) -> None:
+    `warn` hears of what costs no row. `session` names the session where it holds several runs: they are resumed
+    together.
+    """
+
+    def __init__(
+        self, plan: Plan, describe: Callable[[], Described], warn: Callable[[str], None], session: str | None = None
+    ) -> None:
         self._plan = plan
         self._describe = describe
         self._warn = warn
+        self._session = session
         self._path: Path | None = None
         self._hold: Hold | None = None
         self._log: RunLog | None = None
@@ -86,7 +90,9 @@ class RunDir:
     def finished(self, asks: Iterable[Ask]) -> dict[Key, QuestionResult]:
         """Return the results of `asks` that stand in the run log."""
         rows = self.read_rows()
-        found = ((ask.key, row.result(*ask)) for ask in asks if (row := rows.get(ask.key)) is not None)
+        found = (
+            (ask.key, row.result(ask.question, ask.repeat)) for ask in asks if (row := rows.get(ask.key)) is not None
+        )
         return {key: result for key, result in found if result is not None}
 
     def close(self) -> None:
@@ -109,7 +115,9 @@ class RunDir:
         answer, judge = self._describe()
         return {
             "v": 1,
-            "dataset": {"name": plan.name, "sha256": plan.dataset.sha256, "questions": len(plan.dataset)},
+            "run": plan.name,
+            **({"session": self._session} if self._session else {}),
+            "dataset": {"name": plan.dataset.name, "sha256": plan.dataset.sha256, "questions": len(plan.dataset)},
             "answer": {"spec": options.answer_llm, **answer},
             "judge": {"spec": options.judge_llm, **judge},
             "answer_prompt": {"text": options.answer_prompt.text, "sha256": options.answer_prompt.sha256},
@@ -132,16 +140,16 @@ class RunDir:
         options = self._plan.options
         if options.resume is None:
             return None
-        run_dir = resume.find_run(options.resume, options.run_dir, options.invocation_dir, self.content)
+        find = resume.find_run_of_several if self._session else resume.find_run
+        run_dir = find(options.resume, options.run_dir, options.invocation_dir, self.content)
         if run_dir is None:
             return None
         resume.require_same(run_dir, self.content)
         self._hold = resume.hold(run_dir)
         old = read_run_json(run_dir)  # not sooner: another session may have gone on with it meanwhile
-        for name in (STOP_FILE, DEAD_FILE, SUSPECTS_FILE):
-            (run_dir / name).unlink(missing_ok=True)
         self.resumed = int(old.get("resumed", 0)) + 1
-        write_run_json(run_dir, {**old, "resumed": self.resumed})
+        session = {"session": self._session} if self._session else {}
+        write_run_json(run_dir, {**old, **session, "resumed": self.resumed})
         return run_dir
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunError
+from .paths import file_word
 from .records import Failure, Judgement, Question, QuestionResult, Reply, Usage, Verdict
 
 try:
@@ -22,11 +22,11 @@ except ImportError:  # Windows: two writers of one run are then not told apart
 Key = tuple[str, int]
 """What names one asking: `(question id, repeat)`."""
 STOP_FILE = "stop"
-"""In the run directory: written by the controller, read by workers; holds the reason."""
+"""In a session's folder: written by the controller, read by workers; holds the reason."""
 DEAD_FILE = "dead"
-"""In the run directory: names the files of results whose writers have died, one a line."""
+"""In a session's folder: names the files of results whose writers have died, one a line."""
 SUSPECTS_FILE = "suspects"
-"""In the run directory: names the items one of which has killed its worker, one a line."""
+"""In a session's folder: names the items one of which has killed its worker, one a line."""
 
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -260,7 +260,7 @@ def create_run_dir(base: Path, dataset: str, model: str, now: datetime) -> Path:
 
     Raises RunError where it cannot be made.
     """
-    name = "-".join([now.strftime("%Y%m%dT%H%M%S"), _file_word(dataset), _file_word(model)])
+    name = "-".join([now.strftime("%Y%m%dT%H%M%S"), file_word(dataset), file_word(model)])
     try:
         base.mkdir(parents=True, exist_ok=True)
         ignore = base / ".gitignore"
@@ -275,10 +275,6 @@ def create_run_dir(base: Path, dataset: str, model: str, now: datetime) -> Path:
     except OSError as error:
         raise RunError(f"--simpleqa-run-dir {base}: cannot be written: {error.strerror}") from None
     raise RunError(f"--simpleqa-run-dir {base}: a thousand runs in one second")
-
-
-def _file_word(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "_", text).strip("_.")[:40] or "x"
 
 
 def write_run_json(run_dir: Path, content: Mapping[str, Any]) -> None:

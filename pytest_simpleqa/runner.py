@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,17 @@ from typing import Any
 import pytest
 
 from .cast import Cast
-from .engine import Engine
+from .engine import Engine, Stage
 from .errors import RunError, RunStopped
 from .items import QuestionCollector, QuestionItem, wants_failed_of_none
 from .models.embedded import Embedded
 from .models.spec import split_spec
+from .options import Options
+from .payload import Payload
 from .plan import Plan
 from .protocol import PlainProtocol, is_plain
 from .records import QuestionResult
-from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, Key, Row, RunLog, read_rows, results_files
+from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, RunLog, read_rows, results_files
 from .surroundings import start_servers
 
 LOOK_AHEAD = 8
@@ -37,17 +38,17 @@ Upcoming = Callable[[], QuestionItem | None]
 
 @dataclass(frozen=True)
 class Seat:
-    """This process's part of the run."""
+    """This process's part of the session."""
 
     concurrency: int
     """Pairs in flight here."""
-    answer_limit: int | None = None
-    """Requests at once to the answer model from here; None where it sets no bound."""
-    judge_limit: int | None = None
-    run_dir: Path | None = None
-    """None on another machine: results then travel with the reports alone."""
+    limits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    """By run: requests at once to the answer model and to the judge from here; None where one sets no bound."""
+    run_dirs: Mapping[str, Path] = field(default_factory=dict)
+    """By run; empty on another machine: results then travel with the reports alone."""
     results_name: str = "results.jsonl"
-    resuming: bool = False
+    signals: Path | None = None
+    """The folder in which the controller tells its workers of a stop and of each other's death."""
     parent_pid: int | None = None
     """The controller; a worker that has lost it starts nothing new."""
 
@@ -71,27 +72,29 @@ class Runner:
     def __init__(
         self,
         config: pytest.Config,
-        plan: Plan,
+        options: Options,
+        plans: Sequence[Plan],
         seat: Callable[[], Seat],
-        cast: Callable[[], Cast],
+        cast: Callable[[Plan], Cast],
         embedded: Embedded,
         upcoming: Callable[[pytest.Session], Upcoming] | None = None,
     ) -> None:
         self._config = config
-        self._plan = plan
+        self._options = options
+        self._plans = plans
         self._seat = seat
         self._cast = cast
         self._embedded = embedded
         self._upcoming = upcoming or _rest_of_session
         self._ahead: Upcoming | None = None
         self._engine: Engine | None = None
-        self._log: RunLog | None = None
+        self._stages: dict[str, Stage] = {}
         self._window = 0
         self._offered: set[str] = set()
         self._reached = 0
         self._sizes = 0, 0
         self._suspects: frozenset[str] = frozenset()
-        self._run_dir: Path | None = None
+        self._signals: Path | None = None
         self._thresholds = gc.get_threshold()
 
     # --- collection ------------------------------------------------------------------------
@@ -102,7 +105,7 @@ class Runner:
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         report = yield
         if isinstance(collector, pytest.Session) and report.outcome == "passed":
-            report.result.append(QuestionCollector.make(collector, self._plan, self.answer))
+            report.result += [QuestionCollector.make(collector, plan, self.answer) for plan in self._plans]
         return report
 
     @pytest.hookimpl(trylast=True)
@@ -153,7 +156,7 @@ class Runner:
     @cached_property
     def _plainly(self) -> PlainProtocol | None:
         """How items are run that need no more than asking; user code that answers has its prints captured by pytest."""
-        options = self._plan.options
+        options = self._options
         aliases = {split_spec(spec or "")[0] for spec in (options.answer_llm, options.judge_llm)}
         has_own_models = bool(self._config.hook.pytest_simpleqa_model.get_hookimpls())
         if has_own_models or aliases & {"python", "hook"} or not is_plain(self._config):
@@ -167,13 +170,14 @@ class Runner:
         report = yield
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
             item.mark_report(report)
-            report.simpleqa = self._payload(item.result)  # type: ignore[attr-defined]  # extra attributes travel
-            report.simpleqa_limit = self._engine.limit if self._engine else 0  # type: ignore[attr-defined]  # likewise
+            payload = Payload(item.ask.run, item.result, self._engine.limit if self._engine else 0)
+            # Extra attributes travel.
+            report.simpleqa = payload.packed() if self._is_worker else payload  # type: ignore[attr-defined]
         return report
 
-    def _payload(self, result: QuestionResult) -> QuestionResult | str:
-        # One ASCII text crosses the process: half a surrogate pair or an odd type would end an xdist worker.
-        return json.dumps(result.to_wire()) if hasattr(self._config, "workerinput") else result
+    @property
+    def _is_worker(self) -> bool:
+        return hasattr(self._config, "workerinput")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_runtest_metadata(self, item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
@@ -195,8 +199,9 @@ class Runner:
         """Stop asking and give everything back; a second time does nothing."""
         if self._engine is not None:
             self._engine.close()
-        if self._log is not None:
-            self._log.close()
+        for stage in self._stages.values():
+            if stage.log is not None:
+                stage.log.close()
         self._embedded.stop()
         gc.set_threshold(*self._thresholds)
 
@@ -204,41 +209,39 @@ class Runner:
 
     def _open(self, session: pytest.Session) -> Engine:
         """Open the engine at the first question that is reached: nothing is built while collecting."""
-        seat, options = self._seat(), self._plan.options
-        cast = self._cast()
-        assert cast.answerer is not None
-        assert cast.judge is not None
-        self._run_dir = seat.run_dir
-        known: dict[Key, Row] = {}
-        if seat.run_dir is not None:
-            if seat.resuming:
-                known, _ = read_rows(results_files(seat.run_dir))
-            self._log = RunLog(seat.run_dir / seat.results_name)
-        self._engine = Engine(
-            cast.answerer,
-            cast.judge,
-            concurrency=seat.concurrency,
-            timeout=options.timeout,
-            answer_limit=seat.answer_limit,
-            judge_limit=seat.judge_limit,
-            log=self._log,
-            known=known,
-            watch=_watch(seat),
-            names=(options.answer_llm or "", options.judge_llm or ""),
-        )
+        seat = self._seat()
+        self._signals = seat.signals
+        self._stages = {plan.name: self._stage(plan, seat) for plan in self._plans}
+        self._engine = Engine(self._stages, concurrency=seat.concurrency, watch=_watch(seat))
         self._window = window(seat.concurrency, self._config)
         self._ahead = self._upcoming(session)
         return self._engine
 
+    def _stage(self, plan: Plan, seat: Seat) -> Stage:
+        """Return where a run's questions are answered and judged, with what an earlier session has left of it."""
+        cast, options, run_dir = self._cast(plan), plan.options, seat.run_dirs.get(plan.name)
+        assert cast.answerer is not None
+        assert cast.judge is not None
+        known, _ = read_rows(results_files(run_dir)) if run_dir is not None else ({}, ())
+        return Stage(
+            cast.answerer,
+            cast.judge,
+            options.timeout,
+            (options.answer_llm or "", options.judge_llm or ""),
+            *seat.limits.get(plan.name, (None, None)),
+            log=RunLog(run_dir / seat.results_name) if run_dir is not None else None,
+            known=known,
+        )
+
     def _top_up(self, engine: Engine, item: QuestionItem) -> None:
         """Offer `item` itself where that has not happened, and what comes behind it as far as the window goes."""
         batch = []
-        if item.name not in self._offered:
-            self._offered.add(item.name)
+        if item.nodeid not in self._offered:
+            self._offered.add(item.nodeid)
             batch.append(item.ask)
         room = self._window - (len(self._offered) - self._reached)
         if room > self._window // 8 or batch:  # in batches: a look at an xdist queue costs its length
-            self._recall_dead(engine)
+            self._recall_dead()
             batch += [each.ask for each in self._next(room)]
         if batch:
             engine.offer(batch)
@@ -246,23 +249,25 @@ class Runner:
     def _next(self, count: int) -> Iterator[QuestionItem]:
         assert self._ahead is not None
         while count > 0 and (item := self._ahead()) is not None:
-            is_known = item.name in self._offered or item.name in self._suspects
+            is_known = item.nodeid in self._offered or item.nodeid in self._suspects
             if not is_known and not _may_be_skipped(item):
-                self._offered.add(item.name)
+                self._offered.add(item.nodeid)
                 count -= 1
                 yield item
 
-    def _recall_dead(self, engine: Engine) -> None:
+    def _recall_dead(self) -> None:
         """Learn what a worker that has died had written (it is not asked for again), and what may have killed it."""
-        if self._run_dir is None:
+        if self._signals is None:
             return
-        dead, suspects = self._run_dir / DEAD_FILE, self._run_dir / SUSPECTS_FILE
+        dead, suspects = self._signals / DEAD_FILE, self._signals / SUSPECTS_FILE
         sizes = _size(dead), _size(suspects)
         if sizes != self._sizes:
             self._sizes = sizes
-            rows, _ = read_rows(self._run_dir / name for name in _words(dead))
-            engine.known.update(rows)
-            self._suspects = frozenset(_words(suspects))
+            for stage in self._stages.values():
+                if stage.log is not None:
+                    rows, _ = read_rows(stage.log.path.parent / name for name in _lines(dead))
+                    stage.known.update(rows)
+            self._suspects = frozenset(_lines(suspects))
 
     def _pass_on_stop(self, session: pytest.Session) -> None:
         engine = self._engine
@@ -280,8 +285,8 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _words(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split() if path.exists() else []
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def _rest_of_session(session: pytest.Session) -> Upcoming:
@@ -299,7 +304,7 @@ def _watch(seat: Seat) -> Callable[[], str | None] | None:
     """Return what tells a worker to stop: the controller's word, or its death."""
     if seat.parent_pid is None:
         return None
-    path = seat.run_dir / STOP_FILE if seat.run_dir is not None else None
+    path = seat.signals / STOP_FILE if seat.signals is not None else None
 
     def look() -> str | None:
         if os.getppid() != seat.parent_pid:

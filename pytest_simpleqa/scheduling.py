@@ -26,6 +26,10 @@ class Dealer(Protocol):
         """Return how deep a worker's queue is to be."""
         ...
 
+    def is_question(self, node_id: str) -> bool:
+        """Tell whether an item is a question of any run."""
+        ...
+
     def blames_first(self, node: Any, queued: Sequence[str]) -> bool:
         """Tell whether a dead worker fell to the first item of its queue."""
         ...
@@ -40,10 +44,9 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
     nodes: list[Any]
     maxschedchunk: int | None
 
-    def __init__(self, config: pytest.Config, log: Any, dealer: Dealer, prefix: str) -> None:
+    def __init__(self, config: pytest.Config, log: Any, dealer: Dealer) -> None:
         super().__init__(config, log)
         self._dealer = dealer
-        self._prefix = prefix
         self._questions: deque[int] = deque()
         """Indices of questions not dealt yet."""
 
@@ -111,6 +114,6 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
     def _sort(self, indices: Any) -> None:
         """Put indices back in front: questions here, ordinary tests where `--dist load` finds them."""
         assert self.collection is not None
-        mine = [index for index in indices if self.collection[index].startswith(self._prefix)]
-        self._questions.extendleft(reversed(mine))
-        self.pending[:0] = [index for index in indices if not self.collection[index].startswith(self._prefix)]
+        is_mine = {index: self._dealer.is_question(self.collection[index]) for index in indices}
+        self._questions.extendleft(reversed([index for index, mine in is_mine.items() if mine]))
+        self.pending[:0] = [index for index, mine in is_mine.items() if not mine]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 from .items import QuestionItem
 from .models.embedded import Embedded
 from .models.spec import LocalAddress
+from .options import Options
 from .plan import Plan
 from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, read_rows, results_files
 from .runner import Seat, Upcoming, window
@@ -50,9 +54,9 @@ class Worker:
         self._screen = Screen(config)
 
     @property
-    def dataset_path(self) -> Path | None:
-        """Where the controller has fetched the dataset to; None on another machine."""
-        return Path(self._told["dataset"]) if self._told["dataset"] else None
+    def paths(self) -> dict[str, Path]:
+        """Where the controller has fetched the datasets to, by run; empty on another machine."""
+        return {run: Path(path) for run, path in self._told["paths"].items()}
 
     @property
     def addresses(self) -> dict[str, LocalAddress]:
@@ -61,15 +65,14 @@ class Worker:
 
     def seat(self) -> Seat:
         """Return this worker's part of the run."""
-        told, here = self._told, self._told["run_dir"]
+        told = self._told
         return Seat(
             concurrency=told["concurrency"],
-            answer_limit=told["answer_limit"],
-            judge_limit=told["judge_limit"],
-            run_dir=Path(here) if here else None,
+            limits={run: tuple(limits) for run, limits in told["limits"].items()},
+            run_dirs={run: Path(path) for run, path in told["run_dirs"].items()},
             results_name=told["results_name"],
-            resuming=told["resuming"],
-            parent_pid=os.getppid() if here else None,
+            signals=Path(told["signals"]) if told["signals"] else None,
+            parent_pid=os.getppid() if told["signals"] else None,
         )
 
     def upcoming(self, session: pytest.Session) -> Upcoming:
@@ -125,21 +128,21 @@ class Controller:
     def __init__(
         self,
         config: pytest.Config,
-        plan: Plan,
+        options: Options,
+        plans: Sequence[Plan],
         *,
-        run_dir: Callable[[], Path],
-        limits: tuple[int | None, int | None],
+        run_dirs: Callable[[], Mapping[str, Path]],
+        limits: Mapping[str, tuple[int | None, int | None]],
         embedded: Embedded,
         on_selected: Callable[[Sequence[str]], None],
-        resuming: Callable[[], bool],
     ) -> None:
         self._config = config
-        self._plan = plan
-        self._run_dir = run_dir
+        self._options = options
+        self._plans = plans
+        self._run_dirs = run_dirs
         self._limits = limits
         self._embedded = embedded
         self._on_selected = on_selected
-        self._resuming = resuming
         self._shares: list[int] | None = None
         self._share_of: dict[str, int] = {}
         self._failed = 0
@@ -147,11 +150,20 @@ class Controller:
         self._deaths = 0
         self._suspects: set[str] = set()
 
+    @cached_property
+    def _signals(self) -> Path:
+        """The folder in which this machine's workers are told of a stop and of each other's death."""
+        return Path(tempfile.mkdtemp(prefix="simpleqa-"))
+
     @property
     def active(self) -> int:
         """How many workers get questions: no more than pairs may be in flight."""
-        bounds = [self._plan.options.concurrency, *(limit for limit in self._limits if limit)]
+        bounds = [self._options.concurrency, *(limit for pair in self._limits.values() for limit in pair if limit)]
         return max(1, min(len(self._config.option.tx), *bounds))
+
+    def is_question(self, node_id: str) -> bool:
+        """Tell whether an item is a question of any run."""
+        return any(plan.holds(node_id) for plan in self._plans)
 
     def shares_questions(self) -> bool:
         """Tell whether questions go to all workers; else one worker gets the whole dataset."""
@@ -165,15 +177,16 @@ class Controller:
         number = self._shares.pop(0) if self._shares else 0
         self._share_of[node.gateway.id] = number
         is_here = bool(node.gateway.spec.popen)
-        answer_limit, judge_limit = self._limits
         node.workerinput[_INPUT] = {
-            "dataset": str(self._plan.path) if is_here else "",
-            "run_dir": str(self._run_dir()) if is_here else "",
+            "paths": {plan.name: str(plan.path) for plan in self._plans if is_here and plan.path},
+            "run_dirs": {run: str(path) for run, path in self._run_dirs().items() if is_here},
+            "signals": str(self._signals) if is_here else "",
             "results_name": f"results-{node.gateway.id}.jsonl",
-            "resuming": self._resuming(),
-            "concurrency": self._share(self._plan.options.concurrency, number),
-            "answer_limit": answer_limit and max(1, self._share(answer_limit, number)),
-            "judge_limit": judge_limit and max(1, self._share(judge_limit, number)),
+            "concurrency": self._share(self._options.concurrency, number),
+            "limits": {
+                run: [limit and max(1, self._share(limit, number)) for limit in pair]
+                for run, pair in self._limits.items()
+            },
             "local": {path: list(address) for path, address in self._embedded.addresses.items()},
         }
 
@@ -191,7 +204,7 @@ class Controller:
 
     def depth(self, node: Any) -> int:
         """Return how deep a worker's queue is to be: more than it may start ahead."""
-        share = self._share(self._plan.options.concurrency, self._share_of.get(node.gateway.id, 0))
+        share = self._share(self._options.concurrency, self._share_of.get(node.gateway.id, 0))
         return window(share, self._config) + 2
 
     def blames_first(self, node: Any, queued: Sequence[str]) -> bool:
@@ -202,14 +215,14 @@ class Controller:
         asked again before pytest reaches it. An ordinary test is not run twice: it takes the blame, as does
         whatever was first where no worker will come to find out.
         """
-        first, prefix = queued[0], self._plan.node_id("")
+        first = queued[0]
         in_flight = self._in_flight(node, queued)
         if first in self._suspects or not set(in_flight) - {first} or not self._replaces_workers():
             return True
         self._suspects.update([first, *in_flight])
-        with (self._run_dir() / SUSPECTS_FILE).open("a", encoding="utf-8") as file:
-            file.writelines(f"{node_id.removeprefix(prefix)}\n" for node_id in in_flight)
-        return not first.startswith(prefix)
+        with (self._signals / SUSPECTS_FILE).open("a", encoding="utf-8") as file:
+            file.writelines(f"{node_id}\n" for node_id in in_flight)
+        return not self.is_question(first)
 
     def _replaces_workers(self) -> bool:
         from xdist.dsession import get_default_max_worker_restart
@@ -219,18 +232,21 @@ class Controller:
 
     def _in_flight(self, node: Any, queued: Sequence[str]) -> list[str]:
         """Return the questions that a dead worker may have been asking: the first of its queue without a result."""
-        rows, _ = read_rows(results_files(self._run_dir()))
-        finished = {key for key, row in rows.items() if row.verdict or row.error}
-        keys = {self._plan.node_id(name): ask.key for name, ask in self._plan.asks()}
-        share = self._share(self._plan.options.concurrency, self._share_of.get(node.gateway.id, 0))
-        return [node_id for node_id in queued if node_id in keys and keys[node_id] not in finished][:share]
+        finished = {
+            (run, *key)
+            for run, path in self._run_dirs().items()
+            for key, row in read_rows(results_files(path))[0].items()
+            if row.verdict or row.error
+        }
+        asks = {plan.node_id(name): (plan.name, *ask.key) for plan in self._plans for name, ask in plan.asks()}
+        share = self._share(self._options.concurrency, self._share_of.get(node.gateway.id, 0))
+        return [node_id for node_id in queued if node_id in asks and asks[node_id] not in finished][:share]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         if not self._collected:
             self._collected = True
-            prefix = self._plan.node_id("")
-            self._on_selected([node_id for node_id in ids if node_id.startswith(prefix)])
+            self._on_selected([node_id for node_id in ids if self.is_question(node_id)])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -238,7 +254,7 @@ class Controller:
             return None
         from .scheduling import QuestionScheduling
 
-        return QuestionScheduling(config, log, self, self._plan.node_id(""))
+        return QuestionScheduling(config, log, self)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -248,7 +264,7 @@ class Controller:
             if number is not None and self._shares is not None:
                 self._shares.insert(0, number)
             if node.gateway.spec.popen:
-                with (self._run_dir() / DEAD_FILE).open("a", encoding="utf-8") as file:
+                with (self._signals / DEAD_FILE).open("a", encoding="utf-8") as file:
                     file.write(f"results-{node.gateway.id}.jsonl\n")
         else:
             output = getattr(node, "workeroutput", None) or {}
@@ -270,9 +286,12 @@ class Controller:
     def pytest_sessionfinish(self) -> None:
         self._embedded.stop()
 
+    def pytest_unconfigure(self) -> None:
+        shutil.rmtree(self._signals, ignore_errors=True)
+
     def stop_workers(self, reason: str) -> None:
         """Tell every worker on this machine to start nothing new."""
-        path = self._run_dir() / STOP_FILE
+        path = self._signals / STOP_FILE
         if not path.exists():
             with contextlib.suppress(OSError):  # a disk that is full: the empty file says enough
                 path.write_text(reason, encoding="utf-8")

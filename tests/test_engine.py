@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.engine import Ask, Engine
+from pytest_simpleqa.engine import Ask, Engine, Stage
 from pytest_simpleqa.errors import ModelError, RunError, RunStopped
 from pytest_simpleqa.intake import MAX_ANSWER_CHARS
 from pytest_simpleqa.models.spec import PromptAnswerer
@@ -37,14 +37,9 @@ def running(
     **more: Any,
 ) -> Iterator[Engine]:
     """Give an engine over the fakes, closed at the end."""
-    engine = Engine(
-        PromptAnswerer(model, Template("{question}")),
-        judge or FakeJudge(),
-        concurrency=concurrency,
-        timeout=timeout,
-        names=("m", "j"),
-        **more,
-    )
+    watch = more.pop("watch", None)
+    stage = Stage(PromptAnswerer(model, Template("{question}")), judge or FakeJudge(), timeout, ("m", "j"), **more)
+    engine = Engine({"": stage}, concurrency=concurrency, watch=watch)
     try:
         yield engine
     finally:
@@ -274,7 +269,7 @@ def test_what_a_judge_attaches_stays_with_its_row(tmp_path: Path) -> None:
     log.close()
     assert result.extra == {"score": 1.0, "trace": ["t"], "choice": "B"}
     (ask,) = asks(1)
-    assert read_rows([log.path])[0][ask.key].result(*ask) == result
+    assert read_rows([log.path])[0][ask.key].result(ask.question, 1) == result
 
 
 def test_a_long_answer_is_capped_with_a_mark() -> None:
@@ -474,12 +469,12 @@ def test_slow_down_lowers_what_may_be_in_flight() -> None:
 def test_the_loop_never_keeps_the_process_alive() -> None:
     """A process ends by itself with a question in flight and an engine that nobody closed."""
     code = (
-        "from pytest_simpleqa.engine import Ask, Engine\n"
+        "from pytest_simpleqa.engine import Ask, Engine, Stage\n"
         "from pytest_simpleqa.models.spec import PromptAnswerer\n"
         "from pytest_simpleqa.prompts import Template\n"
         "from pytest_simpleqa.testing import *\n"
         "answerer = PromptAnswerer(FakeModel(latency_s=3600), Template('{question}'))\n"
-        "engine = Engine(answerer, FakeJudge(), concurrency=2, timeout=0)\n"
+        "engine = Engine({'': Stage(answerer, FakeJudge(), 0)}, concurrency=2)\n"
         "engine.offer(Ask(question) for question in fake_dataset(5))\n"
         "print('done')\n"
     )

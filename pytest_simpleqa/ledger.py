@@ -1,0 +1,172 @@
+"""One run as the process that reports knows it: its results so far, and the Report that they come to."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from . import wording
+from .cast import Cast
+from .engine import Ask
+from .gates import Gates
+from .metrics import Counts
+from .plan import Plan
+from .records import QuestionResult, Verdict
+from .report import Report, build_report
+from .rundir import RunDir, versions
+from .runlog import Key
+
+
+class Ledger:
+    """One run's results; `warn` hears of what costs no row."""
+
+    def __init__(
+        self, plan: Plan, cast: Cast, gates: Gates, warn: Callable[[str], None], session: str | None = None
+    ) -> None:
+        self.plan = plan
+        self.cast = cast
+        self.gates = gates
+        self.run_dir = RunDir(plan, cast.describe, warn, session)
+        self.results: dict[Key, QuestionResult] = {}
+        self.selected = 0
+        """Rows that pytest has selected."""
+        self.skipped: set[Key] = set()
+        """Questions that a hook has skipped: no result of theirs counts, though one may have been asked ahead."""
+        self.verdicts: list[str] = []
+        """What came of the gates that apply: `pass`, `fail`, `undecided`."""
+        self.report: Report | None = None
+        self._statuses: Counter[str] = Counter()
+        self._known = 0
+        self._began = time.monotonic()
+        self._next_pct = plan.options.progress_pct
+
+    @property
+    def specs(self) -> tuple[str, str]:
+        """How the user has named the answer model and the judge."""
+        options = self.plan.options
+        return options.answer_llm or "", options.judge_llm or ""
+
+    @cached_property
+    def ask_by_key(self) -> Mapping[Key, Ask]:
+        """What each row asks."""
+        return {ask.key: ask for _, ask in self.plan.asks()}
+
+    def begin(self, selected: int) -> None:
+        """Take in how many rows pytest has selected; before any of them is asked."""
+        self.selected = selected
+        self._began = time.monotonic()
+        if selected and self.run_dir.is_open and self.run_dir.resumed:
+            rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
+            self._known = sum(row.verdict is not None for row in rows.values())
+
+    def notices(self) -> Iterator[str]:
+        """Yield what the user should know before the first request."""
+        answer, judge = self.specs
+        if answer == judge and self.cast.calls_per_question == 2:
+            yield f"{answer} judges its own answers"
+        yield from self.cast.notices
+        yield from self.gates.notices
+
+    def announcement(self) -> str:
+        """Return the line that stands before the first request."""
+        calls = self.cast.calls_per_question * self.selected
+        return wording.announcement(self.selected, *self.specs, calls)
+
+    def take(self, result: QuestionResult, *, is_kept: bool) -> bool:
+        """Enter a result, writing down what no process here has; tell whether a progress line is due."""
+        key = result.id, result.repeat
+        if not is_kept:
+            self.run_dir.keep(self.ask_by_key[key], result)
+        self.results[key] = result
+        self._statuses[result.status] += 1
+        done, total = len(self.results), self.selected
+        step = self.plan.options.progress_pct
+        if not step or not total or 100 * done < self._next_pct * total:
+            return False
+        self._next_pct = step * (math.floor(100 * done / total / step) + 1)
+        return True
+
+    def progress_line(self, *, in_flight: int, width: int) -> str:
+        """Return how far the run is; `in_flight` is 0 where no service has slowed it down."""
+        done = len(self.results)
+        return wording.progress_line(
+            done,
+            self.selected,
+            Counts.from_statuses(self._statuses.elements()),
+            elapsed_s=time.monotonic() - self._began,
+            resumed=min(done, self._known),
+            in_flight=in_flight,
+            width=width,
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row was selected, reached or finished."""
+        return not self.run_dir.is_open or not (self.results or self.selected)
+
+    def close(self, reasons: Sequence[str]) -> None:
+        """Build the Report and decide the gates; `reasons` are causes to leave them undecided."""
+        if self.run_dir.is_open and len(self.results) < self.selected:
+            # What was finished ahead of a stop stands in the run log.
+            known = self.results.keys() | self.skipped
+            self.results.update(self.run_dir.finished(ask for key, ask in self.ask_by_key.items() if key not in known))
+        if not self.is_empty:
+            self.report = self._decided(self._build(), reasons)
+
+    def in_order(self) -> Iterator[QuestionResult]:
+        """Yield the results in dataset order."""
+        return (self.results[key] for key in self.ask_by_key if key in self.results)
+
+    def _build(self) -> Report:
+        from .judges.parse import parse_paper  # not before: its patterns take a while to compile
+
+        options, plan = self.plan.options, self.plan
+        answer, judge = self.cast.describe()
+        return build_report(
+            name=plan.name,
+            dataset=plan.dataset.name,
+            model=self.specs[0],
+            judge=self.specs[1],
+            started_at=self.run_dir.started_at,
+            duration_s=time.monotonic() - self._began,
+            population=plan.dataset.questions,
+            results=self.results,
+            selected=self.selected,
+            repeats=options.repeats,
+            max_samples=options.max_samples,
+            topic_breakdown=options.topic_breakdown,
+            options=options.options_json,
+            provenance={
+                "dataset_sha256": plan.dataset.sha256,
+                "answer_prompt_sha256": options.answer_prompt.sha256,
+                "grade_prompt_sha256": options.grade_prompt.sha256,
+                "answer": dict(answer),
+                "judge": dict(judge),
+                "versions": versions(),
+            },
+            resumed=self.run_dir.resumed,
+            other_parse=_strict if options.paper else parse_paper,
+        )
+
+    def _decided(self, report: Report, reasons: Sequence[str]) -> Report:
+        if not self.gates:
+            return report
+        from .pairing import rows_of
+
+        rows = rows_of(self.plan.dataset.questions, self.results, self.plan.options.repeats)
+        report = replace(report, comparison=self.gates.compare(rows))
+        if not self.gates.expressions:
+            return report
+        decided = self.gates.decide(report, rows, reasons)
+        self.verdicts = [gate.verdict for gate in decided]
+        return replace(report, gates=tuple(gate.to_json() for gate in decided))
+
+
+def _strict(reply: str) -> Verdict | None:
+    from .judges.parse import parse_verdict
+
+    return parse_verdict(reply).verdict
