@@ -17,6 +17,8 @@ UNSPECIFIED = "(unspecified)"
 """The group of the rows without a topic or an answer type."""
 
 _COUNTS = ("n", "correct", "incorrect", "not_attempted", "judge_failures", "errors")
+_SOMETIMES = "recorded"
+"""A count that stands in the document only where it is more than 0: most runs have no such row."""
 _RATES = (*INTERVAL_RATES, "coverage", "f_score")
 _DIGITS = 4
 """Decimals of an interval's ends: more would claim a precision that an interval does not have."""
@@ -28,7 +30,7 @@ class TopicReport(Counts):
 
     def to_json(self) -> dict[str, Any]:
         """Return counts and rates in plain JSON types."""
-        return {**_values(self, _COUNTS), **_values(self, INTERVAL_RATES)}
+        return {**_counts(self), **_values(self, INTERVAL_RATES)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -64,6 +66,7 @@ class Report(Rates):
     not_attempted: int
     judge_failures: int
     errors: int
+    recorded: int = 0
     per_topic: Groups | None
     """By topic; None where the breakdown is off."""
     per_answer_type: Groups | None
@@ -107,7 +110,9 @@ class Report(Rates):
             "schema_version": SCHEMA_VERSION,
             **_values(self, ("name", "dataset", "model", "judge")),
             "started_at": self.started_at.isoformat(),
-            **_values(self, ("duration_ms", "population", "selected", "complete", *_COUNTS, *_RATES)),
+            **_values(self, ("duration_ms", "population", "selected", "complete")),
+            **_counts(self),
+            **_values(self, _RATES),
             "intervals": {rate: list(ends) if ends else None for rate, ends in self.intervals.items()},
             "per_topic": _groups_to_json(self.per_topic),
             "per_answer_type": _groups_to_json(self.per_answer_type),
@@ -201,7 +206,7 @@ def build_report(
         population=len(rows),
         # Rows finished ahead of a stop count, so there may be more results than the selection knew of.
         selected=len(rows) if selected is None else max(selected, counts.n),
-        **_values(counts, _COUNTS),
+        **_counts(counts),
         per_topic=_grouped((r.topic, r.status) for r in done) if topic_breakdown else None,
         per_answer_type=_grouped((r.answer_type, r.status) for r in done) if topic_breakdown else None,
         samples=tuple(done if max_samples < 0 else done[:max_samples]),
@@ -276,6 +281,10 @@ def _values(source: object, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names}
 
 
+def _counts(rows: Rates) -> dict[str, Any]:
+    return _values(rows, (*_COUNTS, _SOMETIMES) if rows.recorded else _COUNTS)
+
+
 def _groups_to_json(groups: Groups | None) -> dict[str, Any] | None:
     return None if groups is None else {name: group.to_json() for name, group in groups.items()}
 
@@ -309,9 +318,11 @@ def _shown(value: object) -> str:
 
 def _read_counts(data: Mapping[str, Any]) -> dict[str, int]:
     counts: dict[str, int] = {key: _get(data, key, int) for key in _COUNTS}
+    if recorded := _get(data, _SOMETIMES, int, 0):
+        counts[_SOMETIMES] = recorded
     total, *parts = counts.values()
     if min(parts) < 0 or sum(parts) != total:
-        raise RunError(f"{', '.join(_COUNTS[1:])} are {parts} and do not add up to 'n' {total}")
+        raise RunError(f"{', '.join([*counts][1:])} are {parts} and do not add up to 'n' {total}")
     return counts
 
 

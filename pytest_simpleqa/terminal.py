@@ -96,6 +96,12 @@ _COLUMNS = (
     _Column(("", "abstention"), ("", "abst."), lambda row: rate(row.abstention_rate)),
     _Column(("", "hallucination"), ("", "hall."), lambda row: rate(row.hallucination_rate)),
 )
+_RECORDED = _Column(("", "recorded"), ("", "rec."), lambda row: f"{row.recorded:,}", {"green": True})
+"""Stands behind the other counts where there is such a row."""
+
+
+def _columns_for(rows: Iterable[Rates]) -> Sequence[_Column]:
+    return (*_COLUMNS[:4], _RECORDED, *_COLUMNS[4:]) if any(row.recorded for row in rows) else _COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +121,15 @@ class _Layout:
     @classmethod
     def fitting(cls, rows: Sequence[Rates], names: int, width: int) -> Self:
         """Return the roomiest layout that fits; where names must be cut first, then columns go from the right."""
+        columns = _columns_for(rows)
         for short in (False, True):
-            roomy = cls.of(_COLUMNS, rows, gap=2, short=short)
+            roomy = cls.of(columns, rows, gap=2, short=short)
             if names + sum(roomy.widths) <= width:
                 return roomy
-        shown = len(_COLUMNS)
-        while shown > 1 and _LEAST_TOPIC + sum(cls.of(_COLUMNS[:shown], rows, gap=1, short=True).widths) > width:
+        shown = len(columns)
+        while shown > 1 and _LEAST_TOPIC + sum(cls.of(columns[:shown], rows, gap=1, short=True).widths) > width:
             shown -= 1
-        return cls.of(_COLUMNS[:shown], rows, gap=1, short=True)
+        return cls.of(columns[:shown], rows, gap=1, short=True)
 
     def head(self, row: int, label: str) -> Line:
         """Return one of the two rows of the head."""

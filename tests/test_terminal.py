@@ -249,6 +249,15 @@ def test_no_line_is_wider_than_the_screen(whole: Report, width: int) -> None:
     assert max(map(columns, summary(report, width=width))) <= width
 
 
+@pytest.mark.parametrize("width", [100, 80, 60])
+def test_recorded_rows_have_a_column(width: int) -> None:
+    """Where choices were only recorded the table counts them; elsewhere it has no such column."""
+    lines = summary(report_of([row(1, Verdict.RECORDED), row(2)]), width=width)
+    (numbers,) = (line for line in lines if line.startswith("all q"))
+    assert [cell for cell in numbers.split() if cell.isdigit()] == ["2", "0", "1", "0", "1"]
+    assert not any("rec" in line for line in summary(report_of([row(2)]), width=width))
+
+
 def test_rows_of_the_table_align(whole: Report) -> None:
     """Rows end in the same column whatever script a topic's name is written in."""
     report = replace(

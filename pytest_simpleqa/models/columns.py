@@ -33,6 +33,7 @@ _VERDICTS = {
     "correct": Verdict.CORRECT,
     "incorrect": Verdict.INCORRECT,
     "not attempted": Verdict.NOT_ATTEMPTED,
+    "recorded": Verdict.RECORDED,
 }
 
 
