@@ -20,7 +20,7 @@ from pytest_simpleqa.errors import ModelError, SpecError
 from pytest_simpleqa.models import http
 from pytest_simpleqa.models.connection import Connection, resolve_connection
 from pytest_simpleqa.models.http import HttpModel
-from pytest_simpleqa.models.protocol import Model
+from pytest_simpleqa.models.protocol import Model, complete_with
 from pytest_simpleqa.records import Reply
 from pytest_simpleqa.secret import Secret
 
@@ -139,6 +139,32 @@ def test_parameters_go_over_those_of_the_connection(server: FakeServer) -> None:
     model = HttpModel(connection, {"seed": 6, "top_p": None, "temperature": 0})
     use(model, lambda it: it.complete("Who?"))
     assert server.requests[0].body == {"model": "m", "seed": 6, "messages": [{"role": "user", "content": "Who?"}]}
+
+
+def test_parameters_of_one_call_go_under_the_users(server: FakeServer) -> None:
+    """A call brings parameters of its own; those of the user win, and other calls do not see them."""
+    model = HttpModel(connect(server), {"temperature": 0.5})
+
+    async def three(it: HttpModel) -> None:
+        await complete_with(it, "a", {"temperature": 0, "max_tokens": 1})
+        await complete_with(it, "b", {})
+        await complete_with(it, "c", {"stop": ["x"]})
+
+    use(model, three)
+    sent = [{key: value for key, value in request.body.items() if key != "messages"} for request in server.requests]
+    own = {"model": "m", "temperature": 0.5}
+    assert sent == [{**own, "max_tokens": 1}, own, {**own, "stop": ["x"]}]
+    assert model.describe()["params"] == {"temperature": 0.5}
+
+
+def test_a_refused_parameter_of_calls_is_asked_for_once(server: FakeServer) -> None:
+    """What the service refuses of a call's own parameters is left out of the next call that brings the same."""
+    server.script(picky("temperature"))
+
+    async def two(it: HttpModel) -> list[int]:
+        return [(await it.complete_with("a", {"temperature": 1})).calls for _ in range(2)]
+
+    assert use(HttpModel(connect(server), {}), two) == [2, 1]
 
 
 @pytest.mark.parametrize("name", ["model", "messages", "stream"])

@@ -47,7 +47,9 @@ class HttpModel:
         self.url = chat_url(connection)
         self.host = urlsplit(self.url).netloc
         self._secret = connection.api_key
-        self._parameters = Parameters.for_model(connection.model, {**connection.params, **params}, connection.caps)
+        self._own = {**connection.params, **params}
+        self._parameters = {"": Parameters.for_model(connection.model, self._own, connection.caps)}
+        """By what a call gives beside its prompt, as JSON: each such set learns by itself what is refused."""
         self._client: aiohttp.ClientSession | None = None
         self._target: URL | None = None
         self._options: dict[str, Any] = {}
@@ -58,16 +60,28 @@ class HttpModel:
         One request, and one more for each request parameter that the service refuses for the first
         time. Messages and texts hold neither the key nor half a surrogate pair.
         """
+        return await self._complete(prompt, "")
+
+    async def complete_with(self, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
+        """Do as `complete` does, with `params` under the model's own; raises SpecError where one is unfit."""
+        kind = json.dumps(params, sort_keys=True, default=repr) if params else ""
+        if kind not in self._parameters:
+            check_params(params, f"the parameters of a call to {self.connection.alias}")
+            both = {**params, **self._own}
+            self._parameters[kind] = Parameters.for_model(self.connection.model, both, self.connection.caps)
+        return await self._complete(prompt, kind)
+
+    async def _complete(self, prompt: Prompt, kind: str) -> Reply:
         messages = _messages(prompt)
         calls = 0
         while True:
             calls += 1
-            parameters = self._parameters
+            parameters = self._parameters[kind]
             started = time.perf_counter()
             try:
                 reply = await self._ask(parameters.head + messages)
             except ModelError as error:
-                if self._adapt(error, parameters):
+                if self._adapt(error, parameters, kind):
                     continue
                 error.calls = calls
                 raise
@@ -81,27 +95,27 @@ class HttpModel:
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the Report says of this model, without secrets."""
-        connection = self.connection
+        connection, parameters = self.connection, self._parameters[""]
         described = {
             "provider": connection.provider,
             "model": connection.model,
             "base_url_host": self.host,
-            "params": dict(self._parameters.values),
-            "dropped_params": list(self._parameters.dropped),
+            "params": dict(parameters.values),
+            "dropped_params": list(parameters.dropped),
         }
         if connection.api_version and connection.provider == "azure":
             described["api_version"] = connection.api_version
         redacted: dict[str, Any] = json.loads(self._secret.redact(json.dumps(described)))
         return redacted
 
-    def _adapt(self, error: ModelError, sent: Parameters) -> bool:
+    def _adapt(self, error: ModelError, sent: Parameters, kind: str) -> bool:
         """Leave out the parameter that `error` refuses; return whether another request is worth it."""
         name = sent.refused_by(error)
         if name is None:
             return False
         # Another call may have met the same refusal while this one was under way.
-        if name in self._parameters.values:
-            self._parameters = self._parameters.without(name)
+        if name in self._parameters[kind].values:
+            self._parameters[kind] = self._parameters[kind].without(name)
         return True
 
     def _finish(self, reply: Reply, notes: tuple[str, ...], calls: int, latency_s: float) -> Reply:

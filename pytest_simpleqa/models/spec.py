@@ -64,7 +64,7 @@ def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bo
     alias, argument = split_spec(text)
     if alias == "local":
         path = check_local(argument, around.base)
-        return LocalModel(path, {**local_defaults(argument, judges=judges), **params}, around)
+        return LocalModel(path, params, around, local_defaults(argument, judges=judges))
     if alias == "python":
         from .callables import load_callable
 
@@ -129,18 +129,7 @@ class FunctionAnswerer:
         self._function = function
 
     async def answer(self, question: Question, repeat: int) -> Reply:
-        said = await self._function(question)
-        if isinstance(said, Reply):
-            return said
-        if said is None:
-            raise ModelError("declined", f"{self._name} gave no answer")
-        if not isinstance(said, str):
-            raise ModelError("exception", f"{self._name} returned {type(said).__name__}; wanted str")
-        raw = plain_text(said)
-        text, left_open = cut_thinking(raw)
-        if left_open:
-            raise ModelError("truncated", f"{self._name} returned a <think> block without its end")
-        return Reply(text, raw=None if text == raw else raw)
+        return reply_of(self._name, await self._function(question))
 
     async def close(self) -> None: ...
 
@@ -148,26 +137,45 @@ class FunctionAnswerer:
         return {"provider": "hook", "model": self._name, "base_url_host": None, "params": {}}
 
 
+def reply_of(name: str, said: Any) -> Reply:
+    """Return what a function called `name` said as a Reply; raise ModelError where it is no answer."""
+    if isinstance(said, Reply):
+        return said
+    if said is None:
+        raise ModelError("declined", f"{name} gave no answer")
+    if not isinstance(said, str):
+        raise ModelError("exception", f"{name} returned {type(said).__name__}; wanted str")
+    raw = plain_text(said)
+    text, left_open = cut_thinking(raw)
+    if left_open:
+        raise ModelError("truncated", f"{name} returned a <think> block without its end")
+    return Reply(text, raw=None if text == raw else raw)
+
+
 class LocalModel:
     """The embedded llama.cpp server, started (or found) when the first prompt comes."""
 
     is_service = True
 
-    def __init__(self, path: Path, params: Params, around: Surroundings) -> None:
+    def __init__(self, path: Path, params: Params, around: Surroundings, defaults: Params) -> None:
         self.max_in_flight: int | None = LOCAL_SLOTS
         self.path = path
         self._params = params
+        self._defaults = defaults
         self._address = around.local_address
         self._http: HttpModel | None = None
         self._opening: asyncio.Lock | None = None
 
     async def complete(self, prompt: Prompt) -> Reply:
+        return await self.complete_with(prompt, {})
+
+    async def complete_with(self, prompt: Prompt, params: Params) -> Reply:
         if self._http is None:
             self._opening = self._opening or asyncio.Lock()
             async with self._opening:
                 if self._http is None:
                     self._http = await self._open()
-        return await self._http.complete(prompt)
+        return await self._http.complete_with(prompt, {**self._defaults, **params})
 
     async def _open(self) -> HttpModel:
         address = await asyncio.to_thread(self._address, self.path)
@@ -185,5 +193,5 @@ class LocalModel:
             "provider": "local",
             "model": self.path.name,
             "base_url_host": "localhost",
-            "params": dict(self._params),
+            "params": {**self._defaults, **self._params},
         }
