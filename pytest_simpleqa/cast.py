@@ -16,6 +16,7 @@ from .models.callables import callable_model
 from .models.protocol import Answerer, Model
 from .models.replay import ReplayAnswerer
 from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
+from .models.wrapping import unwrapped
 from .prompts import Template
 
 
@@ -45,14 +46,16 @@ class Cast:
     @property
     def local_paths(self) -> tuple[Path, ...]:
         """The model files that the embedded server is to serve."""
-        answering = self.answerer.model if isinstance(self.answerer, PromptAnswerer) else None
+        inner = unwrapped(self.answerer)
+        answering = inner.model if isinstance(inner, PromptAnswerer) else None
         models = (answering, self.judge.model if self.judge else None)
         return tuple({model.path: None for model in models if isinstance(model, LocalModel)})
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What the user should know before the run begins: torn lines of a recording."""
-        return tuple(self.answerer.recording.warnings) if isinstance(self.answerer, ReplayAnswerer) else ()
+        inner = unwrapped(self.answerer)
+        return tuple(inner.recording.warnings) if isinstance(inner, ReplayAnswerer) else ()
 
     def describe(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Return what run.json and the Report say of both; no secrets."""

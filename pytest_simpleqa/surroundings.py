@@ -15,9 +15,10 @@ from .errors import SpecError
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
-from .models.protocol import Model
+from .models.protocol import Answerer, Model
 from .models.spec import Surroundings, resolve_answerer, split_spec
 from .models.threads import DaemonThreads
+from .models.wrapping import wrapped
 from .plan import Plan
 
 
@@ -37,8 +38,9 @@ def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
     assert options.judge_llm is not None
     is_python = split_spec(options.judge_llm)[0] == "python"  # importable is what the invocation directory holds
     judging = around if is_python else replace(around, base=options.judge_base)
+    answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
     return Cast(
-        resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around),
+        wrapped(answerer, _wrappers(config, answerer), options.answer_prompt),
         resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper),
     )
 
@@ -56,6 +58,17 @@ def _surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> S
         answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",), threads),
         judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted"), threads),
     )
+
+
+def _wrappers(config: pytest.Config, answerer: Answerer) -> list[Any]:
+    """Return what the conftests put around `answerer`, the outermost first. Raises SpecError."""
+    try:
+        wrappers: list[Any] = config.hook.pytest_simpleqa_wrap(answerer=answerer, config=config)
+    except SpecError:
+        raise
+    except Exception as error:  # the user's code: told in one line, as any bad spec
+        raise SpecError(f"the hook pytest_simpleqa_wrap failed: {error_line(error)}") from error
+    return wrappers
 
 
 def _model_hook(config: pytest.Config) -> Callable[[str], Model | None]:

@@ -205,10 +205,19 @@ def gate_lines(report: Report, width: int) -> Iterator[Line]:
 def _facts(report: Report, width: int, run_dir: str | None, out: str | None) -> Iterator[Line]:
     """Yield what the run cost and where it lies."""
     facts = [(role, _spent(report.usage[role])) for role in ("answer", "judge") if role in report.usage]
-    yield from (Line.of(cut(f"{label:<8}{text}", width)) for label, text in (*facts, ("time", _time(report))) if text)
+    facts += [("wrapped", _wrappers(report)), ("time", _time(report))]
+    yield from (Line.of(cut(f"{label:<8}{text}", width)) for label, text in facts if text)
     for label, path in (("run", run_dir), ("report", out)):
         if path:
             yield Line.of(f"{label:<8}{visible(path)}")  # never cut: it is there to be copied
+
+
+def _wrappers(report: Report) -> str:
+    """Return what stands around the answer model: two runs of one model may differ in nothing else."""
+    described = report.provenance.get("answer")
+    wrappers = described.get("wrapped_by") if isinstance(described, Mapping) else None
+    names = [visible(str(each.get("name"))) for each in wrappers or () if isinstance(each, Mapping)]
+    return f"by {', '.join(names)}" if names else ""
 
 
 def _spent(usage: Mapping[str, Any]) -> str:

@@ -339,6 +339,13 @@ def test_a_resumed_run_says_so() -> None:
 # -- wrong answers --------------------------------------------------------------------------------
 
 
+def test_what_stands_around_the_model_is_named(whole: Report) -> None:
+    """The summary names the wrappers, the outermost first; two runs of one model may differ in nothing else."""
+    wrapped = {"answer": {"wrapped_by": [{"name": "conftest:Sources", "sources": 3}, {"name": "conftest:cached"}]}}
+    assert "wrapped by conftest:Sources, conftest:cached" in summary(replace(whole, provenance=wrapped))
+    assert not any(line.startswith("wrapped") for line in summary(whole))
+
+
 def wrong_lines(report: Report, **values: Any) -> list[str]:
     return [line for line in summary(report, **values) if "gold: " in line]
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import ModelError
-from ..models.protocol import Model
+from ..models.protocol import Complete, Model
 from ..models.replay import Recording
 from ..prompts import Template
 from ..records import Failure, Judgement, Question, Verdict
-from .protocol import Complete
 
 # `parse` and `rules` are loaded by the first judgement: their patterns compile while the first answer is awaited.
 
