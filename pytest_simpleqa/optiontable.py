@@ -37,7 +37,7 @@ OPTIONS = (
         is_path=True,
     ),
     Spec("answer_llm", "SPEC", "the model under test, as <alias>[:<model>]; only on the command line", ini=False),
-    Spec("judge_llm", "SPEC", "the judge, as <alias>[:<model>]; 'rules' judges offline"),
+    Spec("judge_llm", "SPEC", "the judge, as <alias>[:<model>]; rules, match, includes, fuzzy_match and json_match judge offline"),
     Spec("answer_llm_param", "K=V", "request parameter for the answer model (V as JSON, else text); repeatable", True),
     Spec("judge_llm_param", "K=V", "request parameter for the judge (default temperature=0; K= drops it)", True),
     Spec("simpleqa_answer_prompt", "TEXT", "answer prompt, or file:PATH; holds {question} (default: just that)"),

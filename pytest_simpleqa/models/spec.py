@@ -23,7 +23,9 @@ Params = Mapping[str, Any]
 
 BUILT_IN = ("local", "python", "replay", "hook")
 """Aliases that are no connection of the environment."""
-JUDGES_ONLY = ("rules", "match", "includes", "fuzzy_match", "json_match")
+BASIC_JUDGES = ("match", "includes", "fuzzy_match", "json_match")
+"""The judges that compare as OpenAI Evals' basic templates do."""
+JUDGES_ONLY = ("rules", *BASIC_JUDGES)
 
 
 class LocalAddress(NamedTuple):
@@ -79,7 +81,7 @@ def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bo
                 "complete, close, describe, max_in_flight and is_service"
             )
         return model
-    return HttpModel(resolve_connection(text, around.environment, known=(*BUILT_IN, "rules")), params)
+    return HttpModel(resolve_connection(text, around.environment, known=(*BUILT_IN, *JUDGES_ONLY)), params)
 
 
 def resolve_answerer(text: str, params: Params, template: Template, around: Surroundings) -> Answerer:
