@@ -17,7 +17,7 @@ HOUSE = Path(pytest_simpleqa.__file__).parent
 BELOW = (
     ("errors", "secret", "paths"),
     ("records", "download", "rows", "retry"),
-    ("prompts", "dataset", "metrics", "runlog", "intake"),
+    ("prompts", "dataset", "metrics", "runlog", "trust", "intake"),
     ("models", "intervals"),
     ("agreement",),
     ("judges", "report", "resume"),
@@ -48,6 +48,7 @@ KNOW_XDIST = ("wire", "scheduling")
 HEAVY = {
     "aiohttp",
     "dotenv",
+    "fsspec",
     "numpy",
     "openai",
     "pooch",
@@ -56,6 +57,7 @@ HEAVY = {
     "requests",
     "scipy",
     "xllamacpp",
+    "yaml",
     "yarl",
 }
 
