@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from pytest_simpleqa.errors import ModelError, RunStopped, SpecError
-from pytest_simpleqa.models.callables import as_chat, as_text, check_callable, load_callable
+from pytest_simpleqa.models.callables import check_callable, load_callable
 from pytest_simpleqa.models.protocol import Model, complete_with
+from pytest_simpleqa.models.shapes import as_chat, as_text
 from pytest_simpleqa.models.threads import DaemonThreads
 from pytest_simpleqa.records import Prompt, Reply
 

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import ModelError, RunStopped, SpecError
-from ..records import Message, Prompt, Reply
+from ..records import Prompt, Reply
 from .importing import error_line, find_target, where
 from .protocol import Model
 from .reply import cut_thinking, plain_text
+from .runnables import RunnableModel, is_runnable
+from .shapes import as_chat, as_text
 from .threads import DaemonThreads
-
-_SPEAKERS = {"system": "", "example_user": "User: ", "example_assistant": "Assistant: "}
-"""How a chat prompt, rendered to text, names who speaks; few-shot examples are named apart."""
 
 
 def load_callable(argument: str, base: Path, *, params: Mapping[str, Any] | None = None, threads: int = 32) -> Model:
@@ -52,6 +51,8 @@ def callable_model(
         target = _make(spec, functools.partial(_instance, target))
     if isinstance(target, Model):
         return target
+    if is_runnable(target):
+        return RunnableModel(spec, target)
     return CallableModel(name, _checked(spec, target), _accepted(spec, target, params or {}), threads, home)
 
 
@@ -60,7 +61,7 @@ def check_callable(argument: str, base: Path) -> None:
     target = find_target(argument, base)
     if argument.endswith("()") or inspect.isclass(target):
         _checked(f"python:{argument}", target)
-    elif not isinstance(target, Model):
+    elif not isinstance(target, Model) and not is_runnable(target):
         _accepted(f"python:{argument}", _checked(f"python:{argument}", target), {})
 
 
@@ -176,30 +177,6 @@ async def _at(home: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> Any:
         return await call()
 
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(at_home(), home))
-
-
-def as_text(prompt: Prompt) -> str:
-    """Return `prompt` as one text, rendered as OpenAI Evals does: a lone message is its content.
-
-    Of several each is a line behind its speaker, those of the system without one, and the assistant's turn
-    stands at the end.
-    """
-    if isinstance(prompt, str):
-        return prompt
-    if len(prompt) == 1:
-        return prompt[0]["content"]
-    lines = [f"{_speaker(message)}{message['content']}\n" for message in prompt]
-    return "".join([*lines, "Assistant:"]).lstrip()
-
-
-def _speaker(message: Message) -> str:
-    name = message.get("name") or message["role"]
-    return _SPEAKERS.get(name, f"{name.capitalize()}: ")
-
-
-def as_chat(prompt: Prompt) -> list[Message]:
-    """Return `prompt` as chat messages: a text is one user message."""
-    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
 
 
 def _completion(value: Any) -> Any:
