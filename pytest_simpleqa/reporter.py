@@ -26,7 +26,8 @@ from .items import QuestionItem, wants_failed_of_none
 from .metrics import Counts
 from .plan import Plan
 from .records import Failure, QuestionResult, Verdict
-from .report import Report, build_report
+from .report import Report
+from .reportbuild import build_report
 from .reportfile import report_text, write_report
 from .rundir import RunDir, versions
 from .runevents import Event, done_event, progress_event, start_event

@@ -12,7 +12,8 @@ from typing import Any
 from pytest_simpleqa.baseline import Baseline
 from pytest_simpleqa.pairing import ComparedRow, rows_of
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Verdict
-from pytest_simpleqa.report import Report, build_report
+from pytest_simpleqa.report import Report
+from pytest_simpleqa.reportbuild import build_report
 
 VERDICTS = {"A": Verdict.CORRECT, "B": Verdict.INCORRECT, "C": Verdict.NOT_ATTEMPTED, "R": Verdict.RECORDED}
 

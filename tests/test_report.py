@@ -14,7 +14,8 @@ import pytest
 
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Usage, Verdict
-from pytest_simpleqa.report import UNSPECIFIED, Report, TopicReport, build_report
+from pytest_simpleqa.report import UNSPECIFIED, Report, TopicReport
+from pytest_simpleqa.reportbuild import build_report
 from pytest_simpleqa.reportfile import read_report, report_text, write_report
 
 STARTED = datetime(2026, 11, 30, 12, tzinfo=UTC)

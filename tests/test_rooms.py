@@ -16,13 +16,14 @@ HOUSE = Path(pytest_simpleqa.__file__).parent
 
 BELOW = (
     ("errors", "secret", "paths"),
-    ("records", "download", "rows", "retry"),
+    ("records", "download", "rows", "retry", "confidence"),
     ("prompts", "dataset", "metrics", "runlog", "trust", "intake"),
     ("models", "intervals"),
     ("agreement",),
     ("judges", "report", "resume"),
     ("line", "cast", "caller", "runevents", "wording", "testing", "pairing", "reportfile"),
     ("engine", "evals", "textline", "baseline", "repeats", "gate"),
+    ("reportbuild",),
     ("library", "comparison", "comparisontext", "decision", "runfolder"),
     ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "mergereports"),
     ("merge", "labelled"),

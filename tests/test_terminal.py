@@ -11,7 +11,8 @@ import pytest
 
 from pytest_simpleqa.metrics import Counts
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Usage, Verdict
-from pytest_simpleqa.report import Report, TopicReport, build_report
+from pytest_simpleqa.report import Report, TopicReport
+from pytest_simpleqa.reportbuild import build_report
 from pytest_simpleqa.terminal import Line, summary_lines
 from pytest_simpleqa.wording import announcement, columns, cut, one_line, progress_line, visible
 
