@@ -8,10 +8,10 @@ _SPEAKERS = {"system": "", "example_user": "User: ", "example_assistant": "Assis
 """How a rendered chat names who speaks, where it is not the role itself; few-shot examples have names."""
 
 
-def as_text(prompt: Prompt) -> str:
+def as_text(prompt: Prompt, *, turn: bool = True) -> str:
     """Return `prompt` as one text, rendered as OpenAI Evals does: a lone message is its content.
 
-    Of several each is a line behind its speaker, those of the system without one, and the assistant's turn
+    Of several each is a line behind its speaker, those of the system without one, and the assistant's `turn`
     stands at the end.
     """
     if isinstance(prompt, str):
@@ -19,7 +19,7 @@ def as_text(prompt: Prompt) -> str:
     if len(prompt) == 1:
         return prompt[0]["content"]
     lines = [f"{_speaker(message)}{message['content']}\n" for message in prompt]
-    return "".join([*lines, "Assistant:"]).lstrip()
+    return "".join([*lines, "Assistant:"] if turn else lines).lstrip()
 
 
 def as_chat(prompt: Prompt) -> list[Message]:
