@@ -13,7 +13,9 @@ from ..prompts import Template
 from ..records import Prompt, Question, Reply
 from ..secret import Secret
 from .connection import Connection, resolve_connection
+from .credentials import Credential, Token
 from .http import HttpModel
+from .importing import find_target
 from .local import LOCAL_SLOTS, check_local, local_defaults
 from .protocol import Answerer, Model
 from .replay import Recording, ReplayAnswerer
@@ -81,7 +83,31 @@ def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bo
                 "complete, close, describe, max_in_flight and is_service"
             )
         return model
-    return HttpModel(resolve_connection(text, around.environment, known=(*BUILT_IN, *JUDGES_ONLY)), params)
+    connection = resolve_connection(text, around.environment, known=(*BUILT_IN, *JUDGES_ONLY))
+    return _asked(connection, params, around)
+
+
+def _asked(connection: Connection, params: Params, around: Surroundings) -> Model:
+    """Return the model behind `connection`, with whatever proves to the service who asks."""
+    if connection.provider == "litellm":
+        from .through_litellm import LitellmModel
+
+        return LitellmModel(connection, params, around.environment)
+    return HttpModel(connection, params, _credential_of(connection, around))
+
+
+def _credential_of(connection: Connection, around: Surroundings) -> Credential | None:
+    """Return what stands in for a key, where there is none."""
+    if connection.token_source:
+        target = find_target(connection.token_source.removeprefix("python:"), around.base)
+        if not callable(target):
+            raise SpecError(f"{connection.key_from} is of type {type(target).__name__}; wanted something to call")
+        return Token(connection.token_source, target)
+    if connection.signed_for:
+        from .sigv4 import Signature
+
+        return Signature(connection.signed_for, around.environment)
+    return None
 
 
 def resolve_answerer(text: str, params: Params, template: Template, around: Surroundings) -> Answerer:
