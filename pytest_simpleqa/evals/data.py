@@ -77,12 +77,8 @@ def find_data(address: str, registries: Sequence[Path], base: Path) -> Path:
     for place in places:
         if place.is_file() or (place.is_dir() and place != base):
             return place
-    raise DatasetError(f"there is no data file {address!r}, looked for {_searched(places)}{_near(places)}")
-
-
-def _searched(places: Sequence[Path]) -> str:
-    """Return where was looked, the registry first: it is what an address means most often."""
-    return " and ".join(dict.fromkeys(str(place) for place in (*places[1:], places[0])))
+    searched = (*(f"{registry / 'data'}" for registry in registries[:1]), str(base))
+    raise DatasetError(f"there is no data file {address!r} in {' or '.join(searched)}{_near(places)}")
 
 
 def _near(places: Sequence[Path]) -> str:
@@ -121,10 +117,14 @@ def _refuse_lfs_pointer(path: Path, name: str) -> None:
 
 
 def count_samples(path: Path) -> int | None:
-    """Return the number of samples of a local file or folder without parsing it; None where that cannot be told."""
+    """Return the number of samples of a local file or folder without parsing it; None where that cannot be told.
+
+    Raises DatasetError.
+    """
     if path.is_dir():
         counts = [count_samples(file) for file in path.rglob("*.jsonl")]
         return sum(count for count in counts if count is not None)
+    _refuse_lfs_pointer(path, path.name)
     if path.suffix != ".jsonl":
         return None
     with path.open("rb") as file:

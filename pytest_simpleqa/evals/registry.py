@@ -122,6 +122,14 @@ class Registry:
             metrics=tuple(map(str, metrics if isinstance(metrics, list) else [metrics])),
         )
 
+    def has_eval(self, name: str) -> bool:
+        """Tell whether an eval or alias has that very name."""
+        return self._shelves["evals"].find(name) is not None
+
+    def has_eval_set(self, name: str) -> bool:
+        """Tell whether a set of evals has that very name."""
+        return self._shelves["eval_sets"].find(name) is not None
+
     def file_of(self, name: str) -> Path:
         """Return the file that an eval stands in, behind every alias; raises SpecError."""
         return self._chain("evals", name)[-1].file
@@ -159,10 +167,10 @@ class Registry:
         for member in map(str, members):
             if "*" in member:
                 yield from self.matching(member) or (member,)
-            elif (full := self._full_name(member)) is None and self._shelves["eval_sets"].find(member):
+            elif not self.has_eval(member) and self.has_eval_set(member):
                 yield from self._members(member, (*within, name))
             else:
-                yield full or member
+                yield self._full_name(member) or member
 
     def modelgraded(self, name: str) -> Mapping[str, Any]:
         """Return what a model-graded spec says; raises SpecError."""
@@ -201,9 +209,17 @@ class Registry:
         if (fault := shelf.fault_of(name)) is not None:
             return SpecError(fault)
         place = f"{chain[-1].place}: the alias leads nowhere: " if chain else ""
-        command = "; see simpleqa evals list" if kind == "evals" and not chain else ""
         where = ", ".join(str(path) for path in self.dirs) or "no registry"
-        return SpecError(f"{place}no {KINDS[kind]} {name!r} in {where}{_close(name, shelf.names)}{command}")
+        hint = self._other_kind(kind, name) or _close(name, shelf.names)
+        command = "; see simpleqa evals list" if kind == "evals" and not chain else ""
+        return SpecError(f"{place}no {KINDS[kind]} {name!r} in {where}{hint}{command}")
+
+    def _other_kind(self, kind: str, name: str) -> str:
+        if kind == "evals" and self.has_eval_set(name):
+            return "; it is an eval set: --simpleqa-eval-set"
+        if kind == "eval_sets" and self.has_eval(name):
+            return "; it is an eval: --simpleqa-eval"
+        return ""
 
 
 def _close(name: str, names: Iterable[str]) -> str:
