@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from .errors import OptionError
 from .judges.judge import ModelJudge
 from .judges.protocol import Judge
+from .judges.sentinels import SentinelJudge
 from .judges.spec import resolve_judge
 from .models.callables import callable_model
 from .models.protocol import Answerer, Model
@@ -18,6 +19,7 @@ from .models.replay import ReplayAnswerer
 from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
 from .models.wrapping import unwrapped
 from .prompts import Template
+from .runlog import Key
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,14 @@ class Cast:
         """The least number of calls that a question takes."""
         judge_model = self.judge.model if self.judge else None
         return int(bool(self.answerer and self.answerer.is_service)) + int(bool(judge_model and judge_model.is_service))
+
+    def calls_for(self, rows: Collection[Key]) -> int:
+        """Return the least number of calls that these rows take, those for the judge's sentinels included."""
+        calls = self.calls_per_question * len(rows)
+        judge = self.judge
+        if isinstance(judge, SentinelJudge) and judge.model is not None and judge.model.is_service:
+            calls += sum(key in judge.sentinels for key in rows)
+        return calls
 
     @property
     def local_paths(self) -> tuple[Path, ...]:

@@ -7,11 +7,13 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from .errors import ModelError, RunError, RunStopped
 from .intake import take_judgement, take_reply
 from .judges.protocol import Judge
+from .judges.sentinels import after_sentinel
 from .line import Budget, Line, OutOfTime
 from .models.importing import error_line
 from .models.protocol import Answerer
@@ -218,7 +220,8 @@ class Engine:
                 return
             if self._log is not None:
                 self._log.answer(question, repeat, reply, budget.spent)
-        self._finish(ask, budget, reply, await self._judged(ask, reply, budget))
+        judging = partial(self._judged, ask)
+        self._finish(ask, budget, reply, await after_sentinel(self._judge, ask.key, judging, reply, budget))
 
     async def _judged(self, ask: Ask, reply: Reply, budget: Budget) -> Judgement:
         if not reply.text.strip():

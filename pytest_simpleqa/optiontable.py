@@ -59,6 +59,7 @@ OPTIONS = (
     Spec("simpleqa_baseline", "FILE", "an earlier Report or run that gates compare with", is_path=True),
     Spec("simpleqa_max_failures", "RATE", "share of failed rows that leaves a gate undecided (default 0.01)"),
     Spec("simpleqa_fail_on", "LIST", "verdicts that fail: incorrect,not_attempted, or none as with a gate"),
+    Spec("simpleqa_sentinels", "N", "show the judge N answers with a known verdict; one that fails them decides no gate"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
     Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),

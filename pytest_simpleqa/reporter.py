@@ -92,8 +92,9 @@ class Reporter:
         self._began = time.monotonic()
         answer, judge = self._specs
         calls = self._cast.calls_per_question
+        asked = [self._ask_of[node_id].key for node_id in set(node_ids)]
         self._screen.say(
-            wording.announcement(self._selected, answer, judge, calls * self._selected), least_verbosity=-1
+            wording.announcement(self._selected, answer, judge, self._cast.calls_for(asked)), least_verbosity=-1
         )
         if answer == judge and calls == 2:
             self._screen.warn(f"{answer} judges its own answers")

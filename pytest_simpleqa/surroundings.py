@@ -12,6 +12,7 @@ import pytest
 
 from .cast import Cast
 from .errors import SpecError
+from .judges.sentinels import with_sentinels
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
@@ -31,7 +32,7 @@ def start_servers(embedded: Embedded) -> None:
 
 
 def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
-    """Return who answers and who judges under the options of `plan`. Raises SpecError."""
+    """Return who answers and who judges under the options of `plan`. Raises SpecError or OptionError."""
     options = plan.options
     around = _surroundings_of(config, plan, embedded)
     assert options.answer_llm is not None
@@ -39,9 +40,10 @@ def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
     is_python = split_spec(options.judge_llm)[0] == "python"  # importable is what the invocation directory holds
     judging = around if is_python else replace(around, base=options.judge_base)
     answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
+    judge = resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper)
     return Cast(
         wrapped(answerer, _wrappers(config, answerer), options.answer_prompt),
-        resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper),
+        with_sentinels(judge, options.sentinels, plan.dataset.questions, plan.rows.questions, options.seed),
     )
 
 
