@@ -227,6 +227,13 @@ def test_every_failure_has_its_kind(server: FakeServer, answer: Any, kind: str) 
     assert len(server.requests) == 1
 
 
+def test_a_cut_keeps_what_had_come_and_what_it_cost(server: FakeServer) -> None:
+    """The text before the token limit is there for who set the limit, its request counted."""
+    partial = failure(server, completion("Paris is", finish_reason="length")).partial
+    assert partial is not None
+    assert (partial.text, partial.calls, partial.latency_s is not None) == ("Paris is", 1, True)
+
+
 def test_the_message_says_status_host_and_the_services_words(server: FakeServer) -> None:
     """One line, at most 300 characters of it the service's."""
     said = failure(server, error(401, "Incorrect\nAPI   key " + "x" * 1000))

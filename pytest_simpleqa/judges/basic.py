@@ -127,7 +127,7 @@ def compare_includes(*, ignore_case: bool = False) -> Comparison:
     return lambda predicted, ideals: Finding(includes(predicted, ideals, ignore_case=ignore_case))
 
 
-def compare_nothing(predicted: str, ideals: Sequence[str]) -> Finding:
+def compare_validity(predicted: str, ideals: Sequence[str]) -> Finding:
     """Look only whether the answer is JSON at all."""
     return Finding(is_json(predicted))
 

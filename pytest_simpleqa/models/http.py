@@ -121,6 +121,7 @@ class HttpModel:
             # Again, for a key that only the reply's decoding has put together; every message leaves through here.
             error.message = plain_text(self._credential.redact(error.message))
             error.args = (error.message,)
+            error.partial = error.partial and self._redacted(error.partial)
             raise
         return self._redacted(reply)
 

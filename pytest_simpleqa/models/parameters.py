@@ -141,6 +141,9 @@ class Tuning:
                 if self._adapt(error, sent, kind):
                     continue
                 error.calls = calls
+                if error.partial is not None:
+                    latency_s = time.perf_counter() - started
+                    error.partial = replace(error.partial, calls=calls, latency_s=latency_s, notes=sent.notes)
                 raise
             latency_s = time.perf_counter() - started
             return replace(reply, calls=calls + reply.calls, latency_s=latency_s, notes=sent.notes)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ..errors import ModelError
@@ -26,12 +28,24 @@ def read_completion(body: Any, place: str = "the service") -> Reply:
     finish_reason = _text_or_none(choice.get("finish_reason"))
     _check_finish(finish_reason, choice, place)
     message = choice.get("message")
-    if not isinstance(message, Mapping):
-        raise ModelError("unreadable", f"{place}: the reply's first choice has no message")
     usage = body.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
     tokens = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    return finished_reply(_content_of(message), finish_reason, body.get("model"), tokens, place)
+    content = _content_of(message) if isinstance(message, Mapping) else ""
+    reply = partial(finished_reply, content, finish_reason, body.get("model"), tokens, place)
+    if (reason := _reason(finish_reason)) in _CUT_OFF:
+        raise cut_off(f"{place}: the reply was cut off at the token limit (finish_reason {reason})", reply)
+    if not isinstance(message, Mapping):
+        raise ModelError("unreadable", f"{place}: the reply's first choice has no message")
+    return reply()
+
+
+def cut_off(message: str, reply: Callable[[], Reply]) -> ModelError:
+    """Return the error of a reply that ends at the token limit, with what had come by then."""
+    error = ModelError("truncated", message)
+    with contextlib.suppress(ModelError):  # nothing had come, or nothing but thinking
+        error.partial = reply()
+    return error
 
 
 def cut_thinking(text: str) -> tuple[str, bool]:
@@ -96,10 +110,12 @@ def _first_choice(body: Any, place: str) -> Mapping[str, Any]:
     return first
 
 
+def _reason(finish_reason: str | None) -> str:
+    return (finish_reason or "").lower().partition(":")[0]  # Gemini: `content_filter: RECITATION`
+
+
 def _check_finish(finish_reason: str | None, choice: Mapping[str, Any], place: str) -> None:
-    reason = (finish_reason or "").lower().partition(":")[0]  # Gemini: `content_filter: RECITATION`
-    if reason in _CUT_OFF:
-        raise ModelError("truncated", f"{place}: the reply was cut off at the token limit (finish_reason {reason})")
+    reason = _reason(finish_reason)
     if reason in _FILTERED:
         raise ModelError("filtered", f"{place}: the reply was withheld by a content filter (finish_reason {reason})")
     if reason == "error":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from ..errors import ModelError
 from ..records import Reply
 from .faults import complaint_of, error_in_success, one_line
-from .reply import count, finished_reply, part_text
+from .reply import count, cut_off, finished_reply, part_text
 
 
 def read_response(body: Any, place: str = "the service") -> Reply:
@@ -29,28 +30,36 @@ def read_response(body: Any, place: str = "the service") -> Reply:
     _check_status(status, body, place)
     usage = body.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    return finished_reply(
+    reply = partial(
+        finished_reply,
         _text_of(body["output"]),
         status if isinstance(status, str) else None,
         body.get("model"),
         (count(usage.get("input_tokens")), count(usage.get("output_tokens"))),
         place,
     )
+    if status == "incomplete":
+        raise _incomplete(body, reply, place)
+    return reply()
 
 
 def _check_status(status: Any, body: Mapping[str, Any], place: str) -> None:
-    if status in (None, "completed"):
+    if status in (None, "completed", "incomplete"):
         return
-    if status == "incomplete":
-        details = body.get("incomplete_details")
-        reason = details.get("reason") if isinstance(details, Mapping) else None
-        if reason == "content_filter":
-            raise ModelError("filtered", f"{place}: the reply was withheld by a content filter")
-        limit = " at the token limit" if reason == "max_output_tokens" else ""
-        raise ModelError("truncated", f"{place}: the reply was cut off{limit} (incomplete: {one_line(str(reason))})")
     if status == "failed":
         raise ModelError("server_error", f"{place}: the reply failed: {complaint_of(body).message or 'no message'}")
     raise ModelError("unreadable", f"{place}: the reply is not there yet (status {one_line(str(status))})")
+
+
+def _incomplete(body: Mapping[str, Any], reply: Callable[[], Reply], place: str) -> ModelError:
+    details = body.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    if reason == "content_filter":
+        return ModelError("filtered", f"{place}: the reply was withheld by a content filter")
+    why = f"(incomplete: {one_line(str(reason))})"
+    if reason == "max_output_tokens":
+        return cut_off(f"{place}: the reply was cut off at the token limit {why}", reply)
+    return ModelError("truncated", f"{place}: the reply was cut off {why}")
 
 
 def _text_of(output: list[Any]) -> str:
