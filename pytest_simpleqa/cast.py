@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,15 @@ from typing import Any
 from .errors import OptionError
 from .judges.judge import ModelJudge
 from .judges.protocol import Judge
+from .judges.sentinels import SentinelJudge
 from .judges.spec import resolve_judge
 from .models.callables import callable_model
 from .models.protocol import Answerer, Model
 from .models.replay import ReplayAnswerer
 from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
+from .models.wrapping import unwrapped
 from .prompts import Template
+from .runlog import Key
 
 
 @dataclass(frozen=True)
@@ -42,17 +45,27 @@ class Cast:
         judge_model = self.judge.model if self.judge else None
         return int(bool(self.answerer and self.answerer.is_service)) + int(bool(judge_model and judge_model.is_service))
 
+    def calls_for(self, rows: Collection[Key]) -> int:
+        """Return the least number of calls that these rows take, those for the judge's sentinels included."""
+        calls = self.calls_per_question * len(rows)
+        judge = self.judge
+        if isinstance(judge, SentinelJudge) and judge.model is not None and judge.model.is_service:
+            calls += sum(key in judge.sentinels for key in rows)
+        return calls
+
     @property
     def local_paths(self) -> tuple[Path, ...]:
         """The model files that the embedded server is to serve."""
-        answering = self.answerer.model if isinstance(self.answerer, PromptAnswerer) else None
+        inner = unwrapped(self.answerer)
+        answering = inner.model if isinstance(inner, PromptAnswerer) else None
         models = (answering, self.judge.model if self.judge else None)
         return tuple({model.path: None for model in models if isinstance(model, LocalModel)})
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What the user should know before the run begins: torn lines of a recording."""
-        return tuple(self.answerer.recording.warnings) if isinstance(self.answerer, ReplayAnswerer) else ()
+        inner = unwrapped(self.answerer)
+        return tuple(inner.recording.warnings) if isinstance(inner, ReplayAnswerer) else ()
 
     def describe(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Return what run.json and the Report say of both; no secrets."""

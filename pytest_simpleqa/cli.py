@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -11,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .catalogue import class_lines, list_evals, list_lines, show_lines
 from .commandline import parser
 from .comparisontext import comparison_lines
 from .errors import OptionError, RunStopped, SimpleQAError
+from .evals.registry import Registry, registry_dirs
 from .gate import parse_gate
 from .gates import Gates
 from .judgecheck import check_judge, check_lines
@@ -21,6 +24,7 @@ from .keptrun import KeptRun, read_kept_run
 from .labelled import read_labelled
 from .markdown import comparison_markdown
 from .merge import merge, write_merged
+from .paths import typed_path
 from .report import Report
 from .reportfile import report_text, write_report
 from .runevents import Event
@@ -61,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str) -> None:
-    for option in ("gate", "baseline", "max-failures"):  # pytest's names of ours
+    for option in ("gate", "baseline", "max-failures", "registry-path"):  # pytest's names of ours
         message = message.replace(f"--simpleqa-{option}", f"--{option}")
     print(f"simpleqa: {visible(message)}", file=sys.stderr)
 
@@ -192,11 +196,35 @@ def _progress(event: Event) -> None:
         print(f"{event.fields['done']} of {event.fields['total']}", file=sys.stderr)
 
 
+# -- evals ----------------------------------------------------------------------------------------
+
+
+def _evals(args: argparse.Namespace) -> int:
+    base = Path.cwd()
+    registry = Registry(registry_dirs([typed_path(text, base) for text in args.registry_path]))
+    if args.action == "show":
+        _show(show_lines(registry, args.name, base), sys.stdout)
+    else:
+        _list_evals(registry, args, base)
+    for note in (*registry.faults, *registry.notes):
+        print(f"simpleqa: note: {visible(note)}", file=sys.stderr)
+    return PASSED
+
+
+def _list_evals(registry: Registry, args: argparse.Namespace, base: Path) -> None:
+    listed = list_evals(registry, args.pattern, base)
+    if args.json:
+        print(json.dumps([each.to_json() for each in listed], indent=1))
+    else:
+        _show((class_lines if args.classes else list_lines)(listed), sys.stdout)
+
+
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "report": _report,
     "compare": _compare,
     "merge": _merge,
     "judge-check": _judge_check,
+    "evals": _evals,
 }
 
 

@@ -22,7 +22,9 @@ def parser() -> argparse.ArgumentParser:
 
     A mistake raises OptionError, in one line.
     """
-    whole = _Parser(prog="simpleqa", description="Report, compare and merge runs of pytest-simpleqa; check a judge.")
+    whole = _Parser(
+        prog="simpleqa", description="Report, compare and merge runs of pytest-simpleqa; check a judge; list evals."
+    )
     whole.add_argument("--version", action="version", version=f"pytest-simpleqa {version('pytest-simpleqa')}")
     whole.set_defaults(command=None)
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
@@ -71,7 +73,37 @@ def parser() -> argparse.ArgumentParser:
     checking.add_argument("--concurrency", metavar="N", type=_count, default=32, help="answers in flight (default 32)")
     checking.add_argument("--limit", metavar="N", type=_count, default=0, help="only the first N answers")
     _add_dataset(checking)
+
+    _add_evals(commands)
     return whole
+
+
+def _add_evals(commands: Any) -> None:
+    """Add `evals list` and `evals show`."""
+    evals = _command(commands, "evals", "tell what registries of OpenAI Evals hold")
+    actions = evals.add_subparsers(title="actions", metavar="ACTION", parser_class=_Parser, required=True)
+
+    listing = _command(actions, "list", "list the evals, and which of them cannot be run here")
+    listing.add_argument(
+        "pattern", metavar="PATTERN", nargs="?", default="*", help="only names like coqa-* (default *)"
+    )
+    form = listing.add_mutually_exclusive_group()
+    form.add_argument("--classes", action="store_true", help="count them by class")
+    form.add_argument("--json", action="store_true", help="as a JSON array")
+
+    showing = _command(actions, "show", "show what is said of one eval, or what an eval set holds")
+    showing.add_argument("name", metavar="NAME", help="an eval, an alias or an eval set")
+
+    for action, name in ((listing, "list"), (showing, "show")):
+        action.set_defaults(command="evals", action=name)
+        action.add_argument(
+            "--registry-path",
+            "--simpleqa-registry-path",
+            metavar="DIR",
+            action="append",
+            default=[],
+            help="a registry, looked at before ~/.evals and that of an installed evals package; repeatable",
+        )
 
 
 def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ PINNED = {
 """Known names that are downloaded: address and SHA-256."""
 
 KNOWN_NAMES = (SAMPLE, *PINNED)
+CLOUD = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "abfss": "adlfs"}
+"""Schemes of cloud storage, which fsspec reads with the package behind each."""
 TIMEOUT_S = 30.0
 """Seconds without a byte after which a download is given up."""
 
@@ -52,7 +55,7 @@ def fetch(source: str, *, base: Path) -> Path:
 
     A download is kept in the cache (`SIMPLEQA_CACHE_DIR`, else the user's cache folder) and not fetched
     again, so that all processes of a run read the same bytes; `simpleqa` is fetched again when the kept
-    file has another SHA-256. Raises DatasetError.
+    file has another SHA-256. Likewise what lies in cloud storage. Raises DatasetError.
     """
     if source == SAMPLE:
         return Path(__file__).with_name("data") / "sample.csv"
@@ -79,7 +82,9 @@ def _download(url: str, sha256: str | None) -> Path:
     """Return the cached file of `url`, downloaded if it is not there or its hash is not `sha256`."""
     parts = _split(url)
     shown = _shown(parts)
-    _require_safe(parts)
+    in_cloud = parts.scheme in CLOUD
+    if not in_cloud:
+        _require_safe(parts)
     import pooch
     import requests
 
@@ -93,7 +98,7 @@ def _download(url: str, sha256: str | None) -> Path:
                 known_hash=sha256 and f"sha256:{sha256}",
                 fname=_cache_name(url),
                 path=folder,
-                downloader=_stream,
+                downloader=_copy_from_cloud if in_cloud else _stream,
             )
     except requests.RequestException as error:
         raise DatasetError(f"{shown}: {_reason(error)}; {_advice(error)}") from None
@@ -126,7 +131,9 @@ def _require_safe(parts: SplitResult) -> None:
     """Raise DatasetError unless the URL is https, or http to this very machine."""
     if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname))):
         return
-    raise DatasetError(f"{_shown(parts)}: a dataset is downloaded from an https:// URL only")
+    raise DatasetError(
+        f"{_shown(parts)}: a dataset is downloaded from an https:// URL or cloud storage (s3://, gs://, az://) only"
+    )
 
 
 def _is_loopback(host: str) -> bool:
@@ -147,6 +154,30 @@ def _stream(url: str, file: str, _: Any) -> None:
     ):
         response.raise_for_status()
         out.writelines(response.iter_content(1 << 16))
+
+
+def _copy_from_cloud(url: str, file: str, _: Any) -> None:
+    """Write the object behind `url` to `file`, as pooch asks for it."""
+    parts = _split(url)
+    shown = _shown(parts)
+    try:
+        import fsspec
+
+        opened = fsspec.open(url, "rb")
+        with Path(file).open("wb") as out, opened as source:
+            shutil.copyfileobj(source, out, 1 << 20)
+    except ImportError:
+        raise DatasetError(
+            f"{shown}: cloud storage is read through fsspec and {CLOUD[parts.scheme]}, which are not installed; "
+            "pip install 'pytest-simpleqa[cloud]'"
+        ) from None
+    except FileNotFoundError:
+        raise DatasetError(f"{shown}: there is no such object; check the address") from None
+    except Exception as error:  # each storage has errors of its own, whose texts may hold a key
+        raise DatasetError(
+            f"{shown}: the object cannot be read ({type(error).__name__}); check the storage's credentials, or "
+            "download the file yourself and give its path"
+        ) from None
 
 
 def _guard(response: Any, **_: Any) -> None:

@@ -8,11 +8,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from .errors import ModelError, RunError, RunStopped
 from .intake import take_judgement, take_reply
 from .judges.protocol import Judge
+from .judges.sentinels import after_sentinel
 from .line import Budget, Line, OutOfTime
 from .models.importing import error_line
 from .models.protocol import Answerer
@@ -265,7 +267,8 @@ class Engine:
             stage.answered[ask.key] = reply, budget.spent
             self._hand_over(ask, reply)
         else:
-            judgement = await self._judged(ask, stage, reply, budget)
+            judging = partial(self._judged, ask, stage)
+            judgement = await after_sentinel(stage.judge, ask.key, judging, reply, budget)
             self._finish(ask, stage, budget.spent, reply, judgement)
 
     async def _answer(self, ask: Ask, stage: Stage, budget: Budget) -> Reply:
@@ -285,7 +288,8 @@ class Engine:
             spent = 0.0
             if stage.log is not None:
                 stage.log.answer(ask.question, ask.repeat, reply, spent)
-        judgement = await self._judged(ask, stage, reply, budget)
+        judging = partial(self._judged, ask, stage)
+        judgement = await after_sentinel(stage.judge, ask.key, judging, reply, budget)
         self._finish(ask, stage, spent + budget.spent, reply, judgement)
 
     async def _judged(self, ask: Ask, stage: Stage, reply: Reply, budget: Budget) -> Judgement:

@@ -11,6 +11,11 @@ RunStopped               the run stopped itself (401, quota) or was told to stop
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .records import Reply
+
 
 class SimpleQAError(Exception):
     """A mistake of the user, told in one line: place, value found, what was wanted, what to type."""
@@ -65,6 +70,8 @@ class ModelError(Exception):
         """The request parameter that the service refused, where it named one."""
         self.calls = calls
         """Requests that were spent on it."""
+        self.partial: Reply | None = None
+        """What came up to the token limit, where the reply was cut off there."""
 
 
 class RunStopped(Exception):

@@ -9,7 +9,8 @@ import pytest
 if TYPE_CHECKING:  # loaded in every pytest run: annotations must cost nothing
     from collections.abc import Awaitable
 
-    from .models.protocol import Model
+    from .models.protocol import Answerer, Model
+    from .models.wrapping import Wrapper
     from .records import Judgement, Question, QuestionResult, Reply, Verdict
     from .report import Report
     from .runevents import Event
@@ -33,6 +34,25 @@ def pytest_simpleqa_answer(
     Called once per question in the process that answers: plain functions in a thread, async ones on the
     engine's loop, many at once. Where nobody answers, or an async one gives None, the row is an error
     (`declined`). An empty string counts as not attempted. An exception is that row's error.
+    """
+
+
+@pytest.hookspec
+def pytest_simpleqa_wrap(answerer: Answerer, config: pytest.Config) -> Wrapper | None:
+    """Return what is to stand around the answer model that --answer-llm names; None leaves it as it is.
+
+    That is an async function `(question, prompt, complete, repeat)`, or an object that is called like one. It
+    gives a Reply, or the answer's text, and mostly gets it by `await complete(prompt)`, with the prompt that it
+    was given or another; it may call `complete` several times, or not at all. `prompt` is the rendered answer
+    prompt, or what a wrapper further out has made of it: a text, or chat messages. Around a recording or
+    `hook`, `complete` gives the answer to the question, whatever the prompt.
+
+    Called once at configure in the process that reports, and once in each process that answers; it must not
+    ask anything yet. Several wrappers stand around each other, those of conftest.py files around those of
+    plugins. The engine tries the whole of it again where a ModelError may pass, within the question's deadline.
+    Calls and tokens are counted as `complete` spent them. What an object's `describe()` returns (plain JSON)
+    stands in run.json and in the Report's provenance, and a run is only resumed where it is the same; `close()`
+    is called at the end. Any other exception is that row's error.
     """
 
 

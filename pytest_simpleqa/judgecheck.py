@@ -14,7 +14,7 @@ from .labelled import Labelled, LabelledAnswer
 from .library import Hook, run
 from .models.protocol import Model
 from .models.reply import cut_thinking
-from .records import Dataset, Question, QuestionResult, Reply, Verdict
+from .records import GRADED, Dataset, Question, QuestionResult, Reply, Verdict
 from .report import Report
 from .textline import Line, fitted, spaced, wrapped
 from .wording import cut, ends, left, many, rate, visible
@@ -23,7 +23,7 @@ DISAGREEMENTS_SHOWN = 20
 FAILED = "failed"
 """What stands for a judge failure beside the verdicts."""
 
-_WORDS = {**{verdict.value: verdict.value.replace("_", " ") for verdict in Verdict}, FAILED: FAILED}
+_WORDS = {**{verdict.value: verdict.value.replace("_", " ") for verdict in GRADED}, FAILED: FAILED}
 
 
 class _Told:
@@ -132,8 +132,8 @@ def _head(check: JudgeCheck, width: int) -> Iterator[Line]:
 def _matrix(check: JudgeCheck, width: int) -> Iterator[Line]:
     """Yield a row for each label and a column for each verdict of the judge."""
     counts = Counter((str(each.label), result.verdict or FAILED) for each, result in check.pairs)
-    labels = [verdict.value for verdict in Verdict if verdict != Verdict.NOT_ATTEMPTED or not check.labelled.is_yes_no]
-    judged = [*(verdict.value for verdict in Verdict), *([FAILED] if check.report.failures else [])]
+    labels = [verdict.value for verdict in GRADED if verdict != Verdict.NOT_ATTEMPTED or not check.labelled.is_yes_no]
+    judged = [*(verdict.value for verdict in GRADED), *([FAILED] if check.report.failures else [])]
     yield Line.of(cut(left("label / judge", 15) + "".join(_WORDS[word].rjust(15) for word in judged), width))
     for label in labels:
         cells = (f"{counts[label, word]:,}" for word in judged)

@@ -13,7 +13,7 @@ from .dataset import dataset_name
 from .errors import DatasetError, RunError
 from .keptrun import find_path, read_kept_run
 from .models.columns import GOLD_COLUMNS, PREDICTED_COLUMNS, QUESTION_COLUMNS, column_name
-from .records import Question, Verdict
+from .records import GRADED, Question, Verdict
 from .reportfile import read_report
 from .rows import Cells, read_rows, text_of
 from .wording import many
@@ -28,7 +28,7 @@ _VERDICTS = {
     "a": Verdict.CORRECT,
     "b": Verdict.INCORRECT,
     "c": Verdict.NOT_ATTEMPTED,
-    **{verdict.value.replace("_", " "): verdict for verdict in Verdict},
+    **{verdict.value.replace("_", " "): verdict for verdict in GRADED},
 }
 
 

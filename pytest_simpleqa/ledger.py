@@ -16,7 +16,8 @@ from .gates import Gates
 from .metrics import Counts
 from .plan import Plan
 from .records import QuestionResult, Verdict
-from .report import Report, build_report
+from .report import Report
+from .reportbuild import build_report
 from .rundir import RunDir, versions
 from .runlog import Key
 
@@ -40,6 +41,7 @@ class Ledger:
         """What came of the gates that apply: `pass`, `fail`, `undecided`."""
         self.report: Report | None = None
         self._statuses: Counter[str] = Counter()
+        self._calls = 0
         self._known = 0
         self._began = time.monotonic()
         self._next_pct = plan.options.progress_pct
@@ -55,9 +57,10 @@ class Ledger:
         """What each row asks."""
         return {ask.key: ask for _, ask in self.plan.asks()}
 
-    def begin(self, selected: int) -> None:
-        """Take in how many rows pytest has selected; before any of them is asked."""
-        self.selected = selected
+    def begin(self, selected: Sequence[Key]) -> None:
+        """Take in which rows pytest has selected; before any of them is asked."""
+        self.selected = len(selected)
+        self._calls = self.cast.calls_for(selected)
         self._began = time.monotonic()
         if selected and self.run_dir.is_open and self.run_dir.resumed:
             rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
@@ -73,8 +76,7 @@ class Ledger:
 
     def announcement(self) -> str:
         """Return the line that stands before the first request."""
-        calls = self.cast.calls_per_question * self.selected
-        return wording.announcement(self.selected, *self.specs, calls)
+        return wording.announcement(self.selected, *self.specs, self._calls)
 
     def take(self, result: QuestionResult, *, is_kept: bool) -> bool:
         """Enter a result, writing down what no process here has; tell whether a progress line is due."""

@@ -27,7 +27,8 @@ from .models.protocol import Answerer, Model
 from .models.spec import Params, Surroundings
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Dataset, QuestionResult, Verdict
-from .report import Report, build_report
+from .report import Report
+from .reportbuild import build_report
 from .runevents import Event, done_event, progress_event, start_event
 from .wording import one_line, progress_line
 

@@ -51,6 +51,10 @@ class Budget:
         self.total = seconds
         self.spent = 0.0
 
+    def afresh(self) -> Budget:
+        """Return as much time again, none of it spent."""
+        return Budget(self.total)
+
     @property
     def left(self) -> float:
         """Seconds that are left; infinite where there is no deadline."""

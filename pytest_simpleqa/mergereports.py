@@ -48,7 +48,17 @@ def merge_reports(given: Iterable[NamedReport]) -> Report:
     samples = _interleaved([_places(report, repeats) for report in shards])
     started_at = min(report.started_at for report in shards)
     ended_at = max(report.started_at + timedelta(seconds=report.duration_s) for report in shards)
-    counts = ("population", "selected", "n", "correct", "incorrect", "not_attempted", "judge_failures", "errors")
+    counts = (
+        "population",
+        "selected",
+        "n",
+        "correct",
+        "incorrect",
+        "not_attempted",
+        "judge_failures",
+        "errors",
+        "recorded",
+    )
     return replace(
         shards[0],
         **{name: sum(getattr(report, name) for report in shards) for name in (*counts, "resumed")},
@@ -148,7 +158,7 @@ def _groups(shards: Sequence[Groups | None]) -> Groups | None:
 
 
 def _sum(groups: Iterable[TopicReport]) -> TopicReport:
-    names = ("n", "correct", "incorrect", "not_attempted", "judge_failures", "errors")
+    names = ("n", "correct", "incorrect", "not_attempted", "judge_failures", "errors", "recorded")
     known = list(groups)
     return TopicReport(**{name: sum(getattr(group, name) for group in known) for name in names})
 

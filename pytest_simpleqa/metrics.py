@@ -40,28 +40,34 @@ def wilson(successes: int, n: int, z: float = Z_95) -> Interval | None:
 
 
 class Rates:
-    """The rates of whatever carries the six counts: all fractions, 0 to 1; None without a denominator."""
+    """The rates of whatever carries the seven counts: all fractions, 0 to 1; None without a denominator.
+
+    Recorded rows can be neither right nor wrong: no rate counts them, and of nothing else but failures there is none.
+    """
 
     __slots__ = ()
 
     n: int
-    """Rows with a result: the sum of the other five."""
+    """Rows with a result: the sum of the other six."""
     correct: int
     incorrect: int
     not_attempted: int
     judge_failures: int
     errors: int
+    recorded: int
 
     def fraction(self, rate: str) -> tuple[int, int]:
         """Return numerator and denominator of `rate`; KeyError for a name that is no rate."""
         attempted = self.correct + self.incorrect
+        graded = attempted + self.not_attempted
+        rows = self.n - self.recorded if graded or not self.recorded else 0
         return {
-            "accuracy": (self.correct, self.n),
+            "accuracy": (self.correct, rows),
             "attempted_accuracy": (self.correct, attempted),
-            "abstention_rate": (self.not_attempted, self.n),
-            "hallucination_rate": (self.incorrect, self.n),
-            "coverage": (attempted + self.not_attempted, self.n),
-            "f_score": (2 * self.correct, self.n + attempted),
+            "abstention_rate": (self.not_attempted, rows),
+            "hallucination_rate": (self.incorrect, rows),
+            "coverage": (graded, rows),
+            "f_score": (2 * self.correct, rows + attempted),
         }[rate]
 
     def rate(self, name: str) -> float | None:
@@ -110,14 +116,14 @@ class Rates:
         return self.judge_failures + self.errors
 
     def _check_sum(self) -> None:
-        parts = (self.correct, self.incorrect, self.not_attempted, self.judge_failures, self.errors)
+        parts = (self.correct, self.incorrect, self.not_attempted, self.judge_failures, self.errors, self.recorded)
         assert min(parts) >= 0, f"a negative count among {parts}"
         assert sum(parts) == self.n, f"the counts {parts} add up to {sum(parts)}, not to n = {self.n}"
 
 
 @dataclass(frozen=True, slots=True)
 class Counts(Rates):
-    """How many rows ended in which way; every row with a result is in exactly one of the five."""
+    """How many rows ended in which way; every row with a result is in exactly one of the six."""
 
     n: int = 0
     correct: int = 0
@@ -125,13 +131,14 @@ class Counts(Rates):
     not_attempted: int = 0
     judge_failures: int = 0
     errors: int = 0
+    recorded: int = 0
 
     def __post_init__(self) -> None:
         self._check_sum()
 
     @classmethod
     def from_statuses(cls, statuses: Iterable[str]) -> Self:
-        """Count `QuestionResult.status` words; a word that is none of the five fails the assertion."""
+        """Count `QuestionResult.status` words; a word that is none of the six fails the assertion."""
         found = Counter(statuses)
         return cls(
             n=found.total(),
@@ -140,6 +147,7 @@ class Counts(Rates):
             not_attempted=found["not_attempted"],
             judge_failures=found["judge_failure"],
             errors=found["error"],
+            recorded=found["recorded"],
         )
 
     @classmethod
@@ -155,4 +163,5 @@ class Counts(Rates):
             self.not_attempted + other.not_attempted,
             self.judge_failures + other.judge_failures,
             self.errors + other.errors,
+            self.recorded + other.recorded,
         )

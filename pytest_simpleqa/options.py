@@ -56,6 +56,8 @@ class Options:
     fail_on: frozenset[Verdict]
     fails_by_order: bool
     """Whether the user has said which verdicts fail, so that they do beside a gate too."""
+    sentinels: int
+    """Answers with a known verdict that the judge is shown; 0 = none."""
     paper: bool
     progress_pct: float
     environment: Mapping[str, str] = field(repr=False)
@@ -114,6 +116,7 @@ class Options:
             max_failures=said.number("simpleqa_max_failures", 0.01, most=1.0),
             fail_on=said.verdicts("simpleqa_fail_on", frozenset() if gates else frozenset({Verdict.INCORRECT})),
             fails_by_order=said.text("simpleqa_fail_on") is not None,
+            sentinels=said.whole("simpleqa_sentinels", 0, least=0),
             paper=said.choice("simpleqa_parse", ("strict", "paper")) == "paper",
             progress_pct=said.number("simpleqa_progress_pct", 25.0, most=100.0),
             environment=said.environment("simpleqa_env_file"),
@@ -142,6 +145,7 @@ class Options:
             "topics": list(self.topics),
             "shard": list(self.shard),
             "fail_on": sorted(self.fail_on),
+            "sentinels": self.sentinels,
         }
 
 

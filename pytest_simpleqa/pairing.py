@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from .intervals import Difference, Part, counted, paired_difference, score_interval
 from .metrics import Counts, Interval
-from .records import Question, QuestionResult, Verdict
+from .records import GRADED, Question, QuestionResult, Verdict
 from .report import Report
 
 FAILED = "failed"
@@ -177,7 +177,8 @@ def _finished(questions: Mapping[Asked, Sequence[ComparedRow]]) -> dict[Asked, t
 
 METRICS = ("accuracy", "attempted_accuracy", "abstention_rate", "hallucination_rate", "coverage", "f_score")
 
-STATUSES = (*(verdict.value for verdict in Verdict), FAILED)
+STATUSES = (*(verdict.value for verdict in GRADED), FAILED)
+"""What a row can be that counts in a rate."""
 # Every metric is a ratio of sums over rows, so one row counted alone gives its part.
 _PARTS: dict[str, dict[str, Part]] = {
     metric: {
@@ -202,7 +203,7 @@ def measure(
     metric: str, rows: Iterable[ComparedRow], z: float, missing: str = FAILED
 ) -> tuple[float | None, Interval | None]:
     """Return a metric's value and its interval, clustered by question; `missing` stands for no verdict."""
-    askings = by_question(rows).values()
+    askings = by_question(_gradable(rows)).values()
     parts = [_sum(metric, question, missing) for question in askings]
     numerator, denominator = (sum(part[i] for part in parts) for i in (0, 1))
     repeats = max(map(len, askings), default=1)
@@ -223,9 +224,19 @@ def difference(
 
     None where there is no pair, or no row to count in one of the runs.
     """
-    parts = [(_mean(metric, pair.now, missing[0]), _mean(metric, pair.before, missing[1])) for pair in pairs]
+    sides = [(_gradable(pair.now), _gradable(pair.before)) for pair in pairs]
+    parts = [
+        (_mean(metric, now, missing[0]), _mean(metric, before, missing[1])) for now, before in sides if now and before
+    ]
     extremes = [(now, before) for now in _PARTS[metric].values() for before in _PARTS[metric].values()]
     return paired_difference(counted(parts, extremes), z, margin) if parts else None
+
+
+def _gradable(rows: Iterable[ComparedRow]) -> Sequence[ComparedRow]:
+    """Return the rows that can be right or wrong: none where what has a verdict was only recorded."""
+    known = list(rows)
+    kept = [row for row in known if row.verdict is not Verdict.RECORDED]
+    return kept if len(kept) == len(known) or any(row.verdict for row in kept) else []
 
 
 def _sum(metric: str, askings: Iterable[ComparedRow], missing: str) -> Part:

@@ -22,6 +22,12 @@ class Verdict(StrEnum):
     CORRECT = "correct"
     INCORRECT = "incorrect"
     NOT_ATTEMPTED = "not_attempted"
+    RECORDED = "recorded"
+    """A choice was kept that is neither right nor wrong (a model-graded eval without scores)."""
+
+
+GRADED = (Verdict.CORRECT, Verdict.INCORRECT, Verdict.NOT_ATTEMPTED)
+"""The verdicts on whether an answer is right: what a judge of questions gives, and what rates count."""
 
 
 def text_hash(text: str) -> str:
@@ -203,7 +209,7 @@ class QuestionResult:
 
     @property
     def status(self) -> str:
-        """`correct`, `incorrect`, `not_attempted`, `judge_failure` or `error`."""
+        """`correct`, `incorrect`, `not_attempted`, `recorded`, `judge_failure` or `error`."""
         if self.verdict is not None:
             return self.verdict.value
         return "judge_failure" if self.predicted is not None else "error"

@@ -25,6 +25,7 @@ from .records import Failure, QuestionResult
 from .report import Report
 from .reportfile import report_text, write_report
 from .runevents import Event, done_event, progress_event, start_event
+from .runlog import Key
 from .screen import Screen, status_word
 
 
@@ -72,9 +73,9 @@ class Reporter:
         """Hear which questions pytest has selected; before any of them is asked."""
         mine = frozenset(node_ids)
         for ledger in self.ledgers.values():
-            self._begin(ledger, sum(ledger.plan.holds(node_id) for node_id in mine))
+            self._begin(ledger, [self._ask_of[each].key for each in mine if ledger.plan.holds(each)])
 
-    def _begin(self, ledger: Ledger, selected: int) -> None:
+    def _begin(self, ledger: Ledger, selected: Sequence[Key]) -> None:
         ledger.begin(selected)
         name = ledger.plan.name
         if not selected and wants_failed_of_none(self._config, (i for i in self._ask_of if ledger.plan.holds(i))):
@@ -84,7 +85,7 @@ class Reporter:
         self._screen.say(self._named(ledger, ledger.announcement()), least_verbosity=-1)
         for notice in ledger.notices():
             self._screen.warn(notice)
-        self._tell(start_event(name, selected, *ledger.specs))
+        self._tell(start_event(name, len(selected), *ledger.specs))
 
     # --- results ---------------------------------------------------------------------------
 

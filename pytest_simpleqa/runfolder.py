@@ -14,7 +14,8 @@ from .download import PINNED, SAMPLE, fetch
 from .errors import DatasetError, RunError
 from .judges.parse import parse_paper, parse_verdict
 from .records import Dataset, Question, QuestionResult, Verdict
-from .report import Report, build_report
+from .report import Report
+from .reportbuild import build_report
 from .reportfile import read_report
 from .runlog import Key, read_rows, read_run_json, results_files
 

@@ -14,6 +14,7 @@ WORDS: Mapping[str, tuple[str, str, Mapping[str, bool]]] = {
     "correct": (".", "correct", {"green": True}),
     "incorrect": ("i", "incorrect", {"red": True}),
     "not_attempted": ("-", "not attempted", {"yellow": True}),
+    "recorded": (".", "recorded", {"green": True}),
     "judge_failure": ("?", "judge failure", {"red": True, "bold": True}),
     "error": ("!", "answer error", {"red": True, "bold": True}),
 }

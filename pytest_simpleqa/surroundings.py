@@ -12,12 +12,14 @@ import pytest
 
 from .cast import Cast
 from .errors import SpecError
+from .judges.sentinels import with_sentinels
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
-from .models.protocol import Model
+from .models.protocol import Answerer, Model
 from .models.spec import Surroundings, resolve_answerer, split_spec
 from .models.threads import DaemonThreads
+from .models.wrapping import wrapped
 from .plan import Plan
 
 
@@ -30,16 +32,18 @@ def start_servers(embedded: Embedded) -> None:
 
 
 def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
-    """Return who answers and who judges under the options of `plan`. Raises SpecError."""
+    """Return who answers and who judges under the options of `plan`. Raises SpecError or OptionError."""
     options = plan.options
     around = _surroundings_of(config, plan, embedded)
     assert options.answer_llm is not None
     assert options.judge_llm is not None
     is_python = split_spec(options.judge_llm)[0] == "python"  # importable is what the invocation directory holds
     judging = around if is_python else replace(around, base=options.judge_base)
+    answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
+    judge = resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper)
     return Cast(
-        resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around),
-        resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper),
+        wrapped(answerer, _wrappers(config, answerer), options.answer_prompt),
+        with_sentinels(judge, options.sentinels, plan.dataset.questions, plan.rows.questions, options.seed),
     )
 
 
@@ -56,6 +60,17 @@ def _surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> S
         answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",), threads),
         judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted"), threads),
     )
+
+
+def _wrappers(config: pytest.Config, answerer: Answerer) -> list[Any]:
+    """Return what the conftests put around `answerer`, the outermost first. Raises SpecError."""
+    try:
+        wrappers: list[Any] = config.hook.pytest_simpleqa_wrap(answerer=answerer, config=config)
+    except SpecError:
+        raise
+    except Exception as error:  # the user's code: told in one line, as any bad spec
+        raise SpecError(f"the hook pytest_simpleqa_wrap failed: {error_line(error)}") from error
+    return wrappers
 
 
 def _model_hook(config: pytest.Config) -> Callable[[str], Model | None]:

@@ -96,6 +96,12 @@ _COLUMNS = (
     _Column(("", "abstention"), ("", "abst."), lambda row: rate(row.abstention_rate)),
     _Column(("", "hallucination"), ("", "hall."), lambda row: rate(row.hallucination_rate)),
 )
+_RECORDED = _Column(("", "recorded"), ("", "rec."), lambda row: f"{row.recorded:,}", {"green": True})
+"""Stands behind the other counts where there is such a row."""
+
+
+def _columns_for(rows: Iterable[Rates]) -> Sequence[_Column]:
+    return (*_COLUMNS[:4], _RECORDED, *_COLUMNS[4:]) if any(row.recorded for row in rows) else _COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +121,15 @@ class _Layout:
     @classmethod
     def fitting(cls, rows: Sequence[Rates], names: int, width: int) -> Self:
         """Return the roomiest layout that fits; where names must be cut first, then columns go from the right."""
+        columns = _columns_for(rows)
         for short in (False, True):
-            roomy = cls.of(_COLUMNS, rows, gap=2, short=short)
+            roomy = cls.of(columns, rows, gap=2, short=short)
             if names + sum(roomy.widths) <= width:
                 return roomy
-        shown = len(_COLUMNS)
-        while shown > 1 and _LEAST_TOPIC + sum(cls.of(_COLUMNS[:shown], rows, gap=1, short=True).widths) > width:
+        shown = len(columns)
+        while shown > 1 and _LEAST_TOPIC + sum(cls.of(columns[:shown], rows, gap=1, short=True).widths) > width:
             shown -= 1
-        return cls.of(_COLUMNS[:shown], rows, gap=1, short=True)
+        return cls.of(columns[:shown], rows, gap=1, short=True)
 
     def head(self, row: int, label: str) -> Line:
         """Return one of the two rows of the head."""
@@ -198,10 +205,19 @@ def gate_lines(report: Report, width: int) -> Iterator[Line]:
 def _facts(report: Report, width: int, run_dir: str | None, out: str | None) -> Iterator[Line]:
     """Yield what the run cost and where it lies."""
     facts = [(role, _spent(report.usage[role])) for role in ("answer", "judge") if role in report.usage]
-    yield from (Line.of(cut(f"{label:<8}{text}", width)) for label, text in (*facts, ("time", _time(report))) if text)
+    facts += [("wrapped", _wrappers(report)), ("time", _time(report))]
+    yield from (Line.of(cut(f"{label:<8}{text}", width)) for label, text in facts if text)
     for label, path in (("run", run_dir), ("report", out)):
         if path:
             yield Line.of(f"{label:<8}{visible(path)}")  # never cut: it is there to be copied
+
+
+def _wrappers(report: Report) -> str:
+    """Return what stands around the answer model: two runs of one model may differ in nothing else."""
+    described = report.provenance.get("answer")
+    wrappers = described.get("wrapped_by") if isinstance(described, Mapping) else None
+    names = [visible(str(each.get("name"))) for each in wrappers or () if isinstance(each, Mapping)]
+    return f"by {', '.join(names)}" if names else ""
 
 
 def _spent(usage: Mapping[str, Any]) -> str:

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .judges.protocol import Complete
-from .models.protocol import Model
+from .models.protocol import Complete, Model
 from .records import Dataset, Judgement, Prompt, Question, Reply, Verdict
 
 Said = str | Reply | BaseException

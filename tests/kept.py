@@ -12,7 +12,7 @@ import pytest
 from pytest_simpleqa.cli import main
 from pytest_simpleqa.dataset import read_dataset, select
 from pytest_simpleqa.records import Question, Usage
-from pytest_simpleqa.report import build_report
+from pytest_simpleqa.reportbuild import build_report
 from pytest_simpleqa.reportfile import write_report
 from pytest_simpleqa.runlog import RunLog, create_run_dir, write_run_json
 

@@ -1,6 +1,6 @@
 """Small runs written as letters, one a row.
 
-`A` correct, `B` incorrect, `C` not attempted, `?` judge failure, `!` error, `.` no result.
+`A` correct, `B` incorrect, `C` not attempted, `R` recorded, `?` judge failure, `!` error, `.` no result.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 from pytest_simpleqa.baseline import Baseline
 from pytest_simpleqa.pairing import ComparedRow, rows_of
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Verdict
-from pytest_simpleqa.report import Report, build_report
+from pytest_simpleqa.report import Report
+from pytest_simpleqa.reportbuild import build_report
 
-VERDICTS = {"A": Verdict.CORRECT, "B": Verdict.INCORRECT, "C": Verdict.NOT_ATTEMPTED}
+VERDICTS = {"A": Verdict.CORRECT, "B": Verdict.INCORRECT, "C": Verdict.NOT_ATTEMPTED, "R": Verdict.RECORDED}
 
 Results = dict[tuple[str, int], QuestionResult]
 

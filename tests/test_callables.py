@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from pytest_simpleqa.errors import ModelError, RunStopped, SpecError
-from pytest_simpleqa.models.callables import as_chat, as_text, check_callable, load_callable
-from pytest_simpleqa.models.protocol import Model
+from pytest_simpleqa.models.callables import check_callable, load_callable
+from pytest_simpleqa.models.protocol import Model, complete_with
+from pytest_simpleqa.models.shapes import as_chat, as_text
 from pytest_simpleqa.models.threads import DaemonThreads
 from pytest_simpleqa.records import Prompt, Reply
 
@@ -115,6 +116,12 @@ def test_parameters_go_only_where_they_are_taken(load: Load) -> None:
     assert model.is_service
 
 
+def test_parameters_of_one_call_go_under_the_users(load: Load) -> None:
+    """A call's own parameters reach a callable that takes them; those of the user win."""
+    model = load("def f(prompt, *, top_k=0, n=1): return f'{top_k} {n}'", params={"top_k": 5})
+    assert asyncio.run(complete_with(model, "Who?", {"top_k": 1, "n": 2, "stop": "x"})).text == "5 2"
+
+
 def test_chat_gets_messages(load: Load) -> None:
     """The attribute `chat = True` asks for chat messages; without it messages are rendered to text."""
     echo = "def f(prompt): return repr(prompt)\n"
@@ -123,9 +130,11 @@ def test_chat_gets_messages(load: Load) -> None:
 
 
 def test_prompts_turn_into_each_other() -> None:
-    """A lone message is its content, several are named by role; a text is one user message."""
+    """A lone message is its content, several are lines behind their speakers; a text is one user message."""
     chat: Prompt = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}]
-    assert as_text(chat) == "system: Be brief.\n\nuser: Who?"
+    assert as_text(chat) == "Be brief.\nUser: Who?\nAssistant:"
+    shot: Prompt = [{"role": "system", "content": "2+2?", "name": "example_user"}, *chat]
+    assert as_text(shot) == "User: 2+2?\nBe brief.\nUser: Who?\nAssistant:"
     assert as_text("x") == "x"
     assert as_chat("x") == [{"role": "user", "content": "x"}]
     assert as_chat(chat) == chat

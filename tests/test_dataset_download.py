@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,11 +139,11 @@ def test_the_sample_is_shipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["http://example.org/a.csv", "ftp://127.0.0.1/a.csv", "s3://bucket/a.csv", "https:///a.csv", "http://10.0.0.1/a"],
+    ["http://example.org/a.csv", "ftp://127.0.0.1/a.csv", "hf://quiz/a.csv", "https:///a.csv", "http://10.0.0.1/a"],
 )
 def test_only_https_is_downloaded(source: str, tmp_path: Path) -> None:
     """Another scheme than https is refused before any connection, http to another host too."""
-    assert error_of(source, tmp_path).endswith("a dataset is downloaded from an https:// URL only")
+    assert error_of(source, tmp_path).endswith("an https:// URL or cloud storage (s3://, gs://, az://) only")
 
 
 def test_a_url_that_cannot_be_read(tmp_path: Path) -> None:
@@ -196,7 +198,7 @@ def test_a_silent_server_is_given_up(shelf: Shelf, cache: Path, monkeypatch: pyt
 def test_a_redirect_to_plain_http_is_refused(shelf: Shelf, cache: Path) -> None:
     """A redirect does not lead to an address that would be refused itself."""
     message = error_of(f"{shelf.url}/away.csv", cache)
-    assert message == "http://elsewhere.invalid/x.csv: a dataset is downloaded from an https:// URL only"
+    assert message.startswith("http://elsewhere.invalid/x.csv: a dataset is downloaded from an https:// URL or cloud")
     assert list(cache.iterdir()) == []
 
 
@@ -251,3 +253,40 @@ def test_nothing_heavy_is_imported_for_a_local_file() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """fsspec's file system in memory, standing in for `s3://`."""
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    known = importlib.import_module("fsspec.registry")._registry  # the only way to take one out again
+    monkeypatch.setitem(known, "s3", type(memory))
+    yield memory
+    memory.store.clear()
+
+
+def test_an_object_in_cloud_storage_is_fetched_once(bucket: Any, cache: Path, tmp_path: Path) -> None:
+    """What lies behind `s3://` is read through fsspec, kept in the cache, and not fetched again."""
+    bucket.pipe("s3://bucket/quiz.csv", BODY)
+    file = fetch("s3://bucket/quiz.csv", base=tmp_path)
+    assert file.read_bytes() == BODY
+    assert file.parent == cache
+    bucket.store.clear()
+    assert fetch("s3://bucket/quiz.csv", base=tmp_path) == file
+
+
+def test_what_is_not_in_cloud_storage_is_told_without_the_key(bucket: Any, cache: Path, tmp_path: Path) -> None:
+    """A missing object is named in one line that holds nothing of a key in its address, and leaves no file."""
+    message = error_of("s3://id:secret@bucket/none.csv?token=secret", tmp_path)
+    assert message == "s3://bucket/none.csv: there is no such object; check the address"
+    assert not cache.exists() or list(cache.iterdir()) == []
+
+
+def test_cloud_storage_without_its_package_names_the_extra(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the package behind a scheme is missing, the error says what to install."""
+    monkeypatch.setitem(sys.modules, "adlfs", None)
+    message = error_of("az://box/none.csv", tmp_path)
+    assert message.endswith("fsspec and adlfs, which are not installed; pip install 'pytest-simpleqa[cloud]'")

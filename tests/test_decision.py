@@ -69,6 +69,22 @@ def test_rows_without_a_verdict_take_the_worst(expression: str, value: float, bo
     assert (result.value, result.bound, result.verdict) == (value, bound, "pass")
 
 
+@pytest.mark.parametrize("before", [None, "RRR"])
+@pytest.mark.parametrize("letters", ["RRR", "RR!", "RR."])
+def test_what_was_only_recorded_decides_nothing(letters: str, before: str | None) -> None:
+    """Rows that can be neither right nor wrong leave a gate undecided, beside failures too."""
+    found = decided(
+        "accuracy >= baseline" if before else "accuracy <= 0.9", letters, before, max_failures=1, selected=3
+    )
+    assert found.verdict == "undecided"
+    assert (found.value, found.bound) in {(None, None), (None, 1.0)}
+
+
+def test_recorded_rows_leave_the_others_to_decide() -> None:
+    """Beside graded rows, recorded ones count nowhere."""
+    assert decided("accuracy >= 0.5", "ABRR").value == 0.5
+
+
 def test_the_bound_decides() -> None:
     """A value on the good side does not pass on the strength of failures, and the reason tells both figures."""
     result = decided("hallucination_rate <= 0.2", "A" * 8 + "BB" + "?", max_failures=0.5)

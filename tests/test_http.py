@@ -20,7 +20,7 @@ from pytest_simpleqa.errors import ModelError, SpecError
 from pytest_simpleqa.models import http
 from pytest_simpleqa.models.connection import Connection, resolve_connection
 from pytest_simpleqa.models.http import HttpModel
-from pytest_simpleqa.models.protocol import Model
+from pytest_simpleqa.models.protocol import Model, complete_with
 from pytest_simpleqa.records import Reply
 from pytest_simpleqa.secret import Secret
 
@@ -141,6 +141,32 @@ def test_parameters_go_over_those_of_the_connection(server: FakeServer) -> None:
     assert server.requests[0].body == {"model": "m", "seed": 6, "messages": [{"role": "user", "content": "Who?"}]}
 
 
+def test_parameters_of_one_call_go_under_the_users(server: FakeServer) -> None:
+    """A call brings parameters of its own; those of the user win, and other calls do not see them."""
+    model = HttpModel(connect(server), {"temperature": 0.5})
+
+    async def three(it: HttpModel) -> None:
+        await complete_with(it, "a", {"temperature": 0, "max_tokens": 1})
+        await complete_with(it, "b", {})
+        await complete_with(it, "c", {"stop": ["x"]})
+
+    use(model, three)
+    sent = [{key: value for key, value in request.body.items() if key != "messages"} for request in server.requests]
+    own = {"model": "m", "temperature": 0.5}
+    assert sent == [{**own, "max_tokens": 1}, own, {**own, "stop": ["x"]}]
+    assert model.describe()["params"] == {"temperature": 0.5}
+
+
+def test_a_refused_parameter_of_calls_is_asked_for_once(server: FakeServer) -> None:
+    """What the service refuses of a call's own parameters is left out of the next call that brings the same."""
+    server.script(picky("temperature"))
+
+    async def two(it: HttpModel) -> list[int]:
+        return [(await it.complete_with("a", {"temperature": 1})).calls for _ in range(2)]
+
+    assert use(HttpModel(connect(server), {}), two) == [2, 1]
+
+
 @pytest.mark.parametrize("name", ["model", "messages", "stream"])
 def test_a_parameter_cannot_replace_what_is_not_its_own(name: str) -> None:
     """Model, prompt and way of reading are set elsewhere: a mistake, told at once."""
@@ -199,6 +225,13 @@ def test_every_failure_has_its_kind(server: FakeServer, answer: Any, kind: str) 
     """Status, code and type decide the kind; one request is sent, trying again is the engine's business."""
     assert failure(server, answer).kind == kind
     assert len(server.requests) == 1
+
+
+def test_a_cut_keeps_what_had_come_and_what_it_cost(server: FakeServer) -> None:
+    """The text before the token limit is there for who set the limit, its request counted."""
+    partial = failure(server, completion("Paris is", finish_reason="length")).partial
+    assert partial is not None
+    assert (partial.text, partial.calls, partial.latency_s is not None) == ("Paris is", 1, True)
 
 
 def test_the_message_says_status_host_and_the_services_words(server: FakeServer) -> None:

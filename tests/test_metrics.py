@@ -93,6 +93,15 @@ def test_results_are_counted_by_status() -> None:
     assert Counts.from_results(rows) == Counts(n=3, correct=1, judge_failures=1, errors=1)
 
 
+def test_recorded_rows_count_in_no_rate() -> None:
+    """What is neither right nor wrong leaves the denominators; beside it failures alone give no rate."""
+    mixed = Counts.from_statuses(["correct", "incorrect", "recorded", "recorded"])
+    assert (mixed.n, mixed.recorded, mixed.accuracy, mixed.coverage, mixed.f_score) == (4, 2, 0.5, 1.0, 0.5)
+    only = Counts.from_statuses(["recorded", "error"])
+    assert [only.rate(rate) for rate in (*INTERVAL_RATES, "coverage", "f_score")] == [None] * 6
+    assert (mixed + only).recorded == 3
+
+
 def test_wilson_agrees_with_known_values() -> None:
     """The interval is Wilson's, without continuity correction."""
     assert wilson(1, 5) == pytest.approx((0.0362, 0.6245), abs=5e-5)

@@ -20,7 +20,7 @@ from pytest_simpleqa.pairing import (
     rows_of,
     rows_of_report,
 )
-from pytest_simpleqa.records import Verdict
+from pytest_simpleqa.records import GRADED, Verdict
 
 from .letters import VERDICTS, questions, results, run
 
@@ -165,6 +165,6 @@ def test_no_verdict_is_worse_than_the_worst(metric: str) -> None:
         _, rows = run(letters)
         bounds = [measure(metric, rows, Z, furthest_status(metric, up=up))[0] for up in (False, True)]
         low, high = (bound if bound is not None else 0.5 for bound in bounds)
-        for verdict in Verdict:
+        for verdict in GRADED:
             value, _ = measure(metric, rows, Z, verdict.value)
             assert value is None or low <= value <= high

@@ -17,7 +17,7 @@ from pytest_simpleqa.models.providers import PROVIDERS
 from pytest_simpleqa.models.settings import Settings, read_settings
 from pytest_simpleqa.optiontable import OPTIONS
 from pytest_simpleqa.records import QuestionResult
-from pytest_simpleqa.report import build_report
+from pytest_simpleqa.reportbuild import build_report
 from pytest_simpleqa.screen import WORDS
 from pytest_simpleqa.secret import Secret
 from pytest_simpleqa.testing import fake_dataset

@@ -85,6 +85,15 @@ def test_the_finish_reason_is_read_before_the_text(finish_reason: str, kind: str
     assert failure(completion("A", finish_reason=finish_reason)).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("content", "partial"), [("Paris is", "Paris is"), ("<think>x</think>Pa", "Pa"), ("<think>x", None), ("", None)]
+)
+def test_a_cut_keeps_what_had_come(content: str, partial: str | None) -> None:
+    """Whoever set the limit may use what came before it, without the thinking; nothing is no answer."""
+    found = failure(completion(content, finish_reason="length")).partial
+    assert (found and found.text) == partial
+
+
 @pytest.mark.parametrize("finish_reason", [None, "stop", "eos", "tool_calls", "STOP"])
 def test_other_finish_reasons_are_fine(finish_reason: str | None) -> None:
     """Services invent words; only those that mean a cut or a filter matter."""

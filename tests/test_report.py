@@ -14,7 +14,8 @@ import pytest
 
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Usage, Verdict
-from pytest_simpleqa.report import UNSPECIFIED, Report, TopicReport, build_report
+from pytest_simpleqa.report import UNSPECIFIED, Report, TopicReport
+from pytest_simpleqa.reportbuild import build_report
 from pytest_simpleqa.reportfile import read_report, report_text, write_report
 
 STARTED = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -77,6 +78,17 @@ def test_example_goes_through_unchanged(shared_data: Path) -> None:
     """The example Report is read and written back byte for byte."""
     path = shared_data / "report.example.json"
     assert report_text(read_report(path)).strip() == path.read_text("utf-8").strip()
+
+
+def test_recorded_rows_stand_where_there_are_any() -> None:
+    """A Report of recorded rows says how many, reads back equal, and has no rates; others have no such key."""
+    results = by_key(*(graded(question, Verdict.RECORDED, extra={"choice": "A"}) for question in QUESTIONS))
+    report = make(results)
+    document = report.to_json()
+    assert (document["recorded"], document["accuracy"], document["coverage"]) == (len(QUESTIONS), None, None)
+    assert document["verdicts"][0][3] == document["samples"][0]["verdict"] == "recorded"
+    assert Report.from_json(json.loads(report_text(report))) == report
+    assert "recorded" not in make().to_json()
 
 
 def test_example_is_what_its_rows_build(shared_data: Path) -> None:

@@ -16,15 +16,16 @@ HOUSE = Path(pytest_simpleqa.__file__).parent
 
 BELOW = (
     ("errors", "secret", "paths"),
-    ("records", "download", "rows", "retry"),
-    ("prompts", "dataset", "metrics", "runlog", "intake"),
+    ("records", "download", "rows", "retry", "confidence"),
+    ("prompts", "dataset", "metrics", "runlog", "trust", "intake"),
     ("models", "intervals"),
-    ("agreement",),
+    ("agreement", "calibration"),
     ("judges", "report", "resume"),
     ("line", "cast", "payload", "caller", "runevents", "wording", "testing", "pairing", "reportfile"),
     ("engine", "evals", "textline", "baseline", "repeats", "gate"),
+    ("reportbuild",),
     ("library", "comparison", "comparisontext", "decision", "runfolder"),
-    ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "mergereports"),
+    ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "catalogue", "mergereports"),
     ("merge", "labelled"),
     ("judgecheck",),
     ("cli",),
@@ -48,6 +49,7 @@ KNOW_XDIST = ("wire", "scheduling")
 HEAVY = {
     "aiohttp",
     "dotenv",
+    "fsspec",
     "numpy",
     "openai",
     "pooch",
@@ -56,6 +58,7 @@ HEAVY = {
     "requests",
     "scipy",
     "xllamacpp",
+    "yaml",
     "yarl",
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_simpleqa.errors import ModelError, SpecError
+from pytest_simpleqa.judges.basic import BasicJudge
 from pytest_simpleqa.judges.judge import FunctionJudge, ModelJudge, ReplayJudge, RulesJudge
 from pytest_simpleqa.judges.spec import resolve_judge
 from pytest_simpleqa.models import embedded
@@ -146,12 +147,13 @@ def test_replay_answers_and_judges(around: Surroundings) -> None:
 
 
 def test_a_judge_is_a_model_or_the_rules(around: Surroundings) -> None:
-    """Every model spec can judge by the grade prompt; `rules` asks nobody."""
+    """Every model spec can judge by the grade prompt; `rules` and the basic comparisons ask nobody."""
     by_model = resolve_judge("mine", {}, GRADE, around)
     assert isinstance(by_model, ModelJudge)
     assert by_model.model is not None
     assert by_model.model.describe()["model"] == "m-1"
     assert isinstance(resolve_judge("rules", {}, GRADE, around), RulesJudge)
+    assert isinstance(resolve_judge("match", {"temperature": 0}, GRADE, around), BasicJudge)
     asyncio.run(by_model.close())
 
 

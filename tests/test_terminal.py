@@ -11,7 +11,8 @@ import pytest
 
 from pytest_simpleqa.metrics import Counts
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Usage, Verdict
-from pytest_simpleqa.report import Report, TopicReport, build_report
+from pytest_simpleqa.report import Report, TopicReport
+from pytest_simpleqa.reportbuild import build_report
 from pytest_simpleqa.terminal import Line, summary_lines
 from pytest_simpleqa.wording import announcement, columns, cut, one_line, progress_line, visible
 
@@ -249,6 +250,15 @@ def test_no_line_is_wider_than_the_screen(whole: Report, width: int) -> None:
     assert max(map(columns, summary(report, width=width))) <= width
 
 
+@pytest.mark.parametrize("width", [100, 80, 60])
+def test_recorded_rows_have_a_column(width: int) -> None:
+    """Where choices were only recorded the table counts them; elsewhere it has no such column."""
+    lines = summary(report_of([row(1, Verdict.RECORDED), row(2)]), width=width)
+    (numbers,) = (line for line in lines if line.startswith("all q"))
+    assert [cell for cell in numbers.split() if cell.isdigit()] == ["2", "0", "1", "0", "1"]
+    assert not any("rec" in line for line in summary(report_of([row(2)]), width=width))
+
+
 def test_rows_of_the_table_align(whole: Report) -> None:
     """Rows end in the same column whatever script a topic's name is written in."""
     report = replace(
@@ -328,6 +338,13 @@ def test_a_resumed_run_says_so() -> None:
 
 
 # -- wrong answers --------------------------------------------------------------------------------
+
+
+def test_what_stands_around_the_model_is_named(whole: Report) -> None:
+    """The summary names the wrappers, the outermost first; two runs of one model may differ in nothing else."""
+    wrapped = {"answer": {"wrapped_by": [{"name": "conftest:Sources", "sources": 3}, {"name": "conftest:cached"}]}}
+    assert "wrapped by conftest:Sources, conftest:cached" in summary(replace(whole, provenance=wrapped))
+    assert not any(line.startswith("wrapped") for line in summary(whole))
 
 
 def wrong_lines(report: Report, **values: Any) -> list[str]:

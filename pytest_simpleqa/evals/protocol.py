@@ -10,10 +10,8 @@ from typing import Any
 from ..judges.protocol import Judge
 from ..models.protocol import Answerer, Model
 from ..records import Dataset, QuestionResult
+from .data import Samples
 from .registry import EvalSpec, Registry
-
-Samples = list[dict[str, Any]]
-"""The rows of a data file, as they stand there."""
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,52 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ModelError
-from ..models.protocol import Model
+from ..models.protocol import Complete, Model
 from ..models.replay import Recording
 from ..prompts import Template
-from ..records import Failure, Judgement, Question, Verdict
-from .protocol import Complete
+from ..records import Failure, Judgement, Prompt, Question, Verdict
 
 # `parse` and `rules` are loaded by the first judgement: their patterns compile while the first answer is awaited.
 
 MAX_JUDGED_CHARS = 20_000
 """A longer answer is shown to the judge only so far, with a mark, and noted in the Report."""
 _LONG_ANSWER = 2_000
+
+
+async def ask_judge(complete: Complete, prompt: Prompt, read: Callable[[str, str], Judgement]) -> Judgement:
+    """Return what `read` makes of the judge's reply, asked once more where that has no verdict.
+
+    `read` is given the reply without and with its `<think>` block; what it returns is completed by the reply
+    itself and by what both requests cost. Raises ModelError.
+    """
+    calls = prompt_tokens = completion_tokens = 0
+    for last in (False, True):
+        try:
+            reply = await complete(prompt)
+        except ModelError as error:
+            error.calls += calls
+            raise
+        calls += reply.calls
+        prompt_tokens += reply.prompt_tokens
+        completion_tokens += reply.completion_tokens
+        said = reply.raw if reply.raw is not None else reply.text
+        judgement = read(reply.text, said)
+        if judgement.verdict is not None or last:
+            break
+    return replace(
+        judgement,
+        reply=said,
+        calls=calls,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        latency_s=reply.latency_s,
+        model=reply.model,
+        notes=(*judgement.notes, *reply.notes),
+    )
 
 
 class ModelJudge:
@@ -29,34 +61,14 @@ class ModelJudge:
         self._paper = paper
 
     async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
-        shown, notes = _shown(predicted)
-        prompt = self._template.render(question, shown)
-        calls = prompt_tokens = completion_tokens = 0
-        for last in (False, True):
-            try:
-                reply = await complete(prompt)
-            except ModelError as error:
-                error.calls += calls
-                raise
-            calls += reply.calls
-            prompt_tokens += reply.prompt_tokens
-            completion_tokens += reply.completion_tokens
-            said = reply.raw if reply.raw is not None else reply.text
-            verdict, kind = _read(reply.text, predicted, paper=self._paper)
-            if verdict is not None or last:
-                break
-        failure = None if verdict else Failure(kind, f"the judge gave no verdict twice: {said[:200]!r}")
-        return Judgement(
-            verdict,
-            reply=said,
-            error=failure,
-            calls=calls,
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
-            latency_s=reply.latency_s,
-            model=reply.model,
-            notes=(*notes, *reply.notes),
-        )
+        shown, notes = as_shown(predicted)
+
+        def read(text: str, said: str) -> Judgement:
+            verdict, kind = _read(text, predicted, paper=self._paper)
+            failure = None if verdict else Failure(kind, f"the judge gave no verdict twice: {said[:200]!r}")
+            return Judgement(verdict, error=failure, notes=notes)
+
+        return await ask_judge(complete, self._template.render(question, shown), read)
 
     async def close(self) -> None:
         if self.model is not None:
@@ -76,7 +88,8 @@ def _read(text: str, predicted: str, *, paper: bool) -> tuple[Verdict | None, st
     return parsed.verdict, parsed.kind or ""
 
 
-def _shown(predicted: str) -> tuple[str, tuple[str, ...]]:
+def as_shown(predicted: str) -> tuple[str, tuple[str, ...]]:
+    """Return an answer as the judge is shown it, and the notes on what was cut."""
     if len(predicted) <= MAX_JUDGED_CHARS:
         return predicted, ()
     left_out = len(predicted) - MAX_JUDGED_CHARS

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from ..models.protocol import Complete as Complete  # what judges are given stands here, too
 from ..models.protocol import Model
-from ..records import Judgement, Prompt, Question, Reply
-
-Complete = Callable[[Prompt], Awaitable[Reply]]
-"""Completes a prompt with the judge's model, tried again while that helps; raises ModelError."""
+from ..records import Judgement, Question
 
 
 @runtime_checkable
@@ -22,8 +20,8 @@ class Judge(Protocol):
     async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
         """Return the judgement; raise ModelError where the judge model gave no usable reply.
 
-        `predicted` is never blank; `repeat` counts the askings of one question from 1. `complete` may be
-        called only where `model` is not None.
+        `predicted` is never blank; `repeat` counts the askings of one question from 1. `complete` puts a
+        prompt to `model`, tried again while that helps; it may be called only where `model` is not None.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import SpecError
 from ..models.replay import Recording
-from ..models.spec import Params, Surroundings, resolve_model, split_spec
+from ..models.spec import BASIC_JUDGES, Params, Surroundings, resolve_model, split_spec
 from ..prompts import Template
 from .judge import FunctionJudge, ModelJudge, ReplayJudge, RulesJudge
 from .protocol import Judge
@@ -15,6 +15,10 @@ def resolve_judge(text: str, params: Params, template: Template, around: Surroun
     alias, argument = split_spec(text)
     if alias == "rules":
         return RulesJudge()
+    if alias in BASIC_JUDGES:
+        from .basic import basic_judge
+
+        return basic_judge(alias, params, around.questions)
     if alias == "replay":
         recording = Recording.load(argument or "", around.base)
         recording.require_verdicts()

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import ModelError, RunStopped, SpecError
-from ..records import Message, Prompt, Reply
+from ..records import Prompt, Reply
 from .importing import error_line, find_target, where
 from .protocol import Model
 from .reply import cut_thinking, plain_text
+from .runnables import RunnableModel, is_runnable
+from .shapes import as_chat, as_text
 from .threads import DaemonThreads
 
 
@@ -49,6 +51,8 @@ def callable_model(
         target = _make(spec, functools.partial(_instance, target))
     if isinstance(target, Model):
         return target
+    if is_runnable(target):
+        return RunnableModel(spec, target)
     return CallableModel(name, _checked(spec, target), _accepted(spec, target, params or {}), threads, home)
 
 
@@ -57,7 +61,7 @@ def check_callable(argument: str, base: Path) -> None:
     target = find_target(argument, base)
     if argument.endswith("()") or inspect.isclass(target):
         _checked(f"python:{argument}", target)
-    elif not isinstance(target, Model):
+    elif not isinstance(target, Model) and not is_runnable(target):
         _accepted(f"python:{argument}", _checked(f"python:{argument}", target), {})
 
 
@@ -84,12 +88,17 @@ class CallableModel:
 
     async def complete(self, prompt: Prompt) -> Reply:
         """Return what the callable says to `prompt`; whatever it raises becomes a ModelError."""
+        return await self.complete_with(prompt, {})
+
+    async def complete_with(self, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
+        """Do as `complete` does, with those of `params` that the callable takes, under its own."""
+        given = {**_taken(self._target, params), **self._params} if params else self._params
         started = time.perf_counter()
-        shaped = as_chat(prompt) if self._wants_chat else as_text(prompt)
+        call = functools.partial(self._target, self._shaped(prompt), **given)
         if self._threads is None:
-            value = await self._await(lambda: self._target(shaped, **self._params))
+            value = await self._await(call)
         else:
-            value = await self._threads.run(functools.partial(self._call, shaped))
+            value = await self._threads.run(functools.partial(_call, call))
             if inspect.isawaitable(value):
                 value = await self._await(lambda: value)
         return self._reply(value, time.perf_counter() - started)
@@ -103,12 +112,9 @@ class CallableModel:
         """Return what the Report says of this model."""
         return {"provider": "python", "model": self._name, "base_url_host": None, "params": self._params}
 
-    def _call(self, prompt: Prompt) -> Any:
-        """Call the target in a thread, where nothing but a ModelError may come out."""
-        try:
-            return _completion(self._target(prompt, **self._params))
-        except BaseException as error:
-            _raise_as_model_error(error)
+    def _shaped(self, prompt: Prompt) -> Prompt:
+        """Return `prompt` in the shape that the target wants."""
+        return as_chat(prompt) if self._wants_chat else as_text(prompt)
 
     async def _await(self, call: Callable[[], Any]) -> Any:
         """Call and await on the loop; what comes out is a value, a ModelError, or a cancellation of ours."""
@@ -156,6 +162,14 @@ class CallableModel:
         return plain
 
 
+def _call(call: Callable[[], Any]) -> Any:
+    """Call the target in a thread, where nothing but a ModelError may come out."""
+    try:
+        return _completion(call())
+    except BaseException as error:
+        _raise_as_model_error(error)
+
+
 async def _at(home: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> Any:
     """Call and await on another loop, where the user's clients live; a cancellation goes there too."""
 
@@ -163,20 +177,6 @@ async def _at(home: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> Any:
         return await call()
 
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(at_home(), home))
-
-
-def as_text(prompt: Prompt) -> str:
-    """Return `prompt` as one text: a lone message is its content, several are named by their role."""
-    if isinstance(prompt, str):
-        return prompt
-    if len(prompt) == 1:
-        return prompt[0]["content"]
-    return "\n\n".join(f"{message['role']}: {message['content']}" for message in prompt)
-
-
-def as_chat(prompt: Prompt) -> list[Message]:
-    """Return `prompt` as chat messages: a text is one user message."""
-    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
 
 
 def _completion(value: Any) -> Any:
@@ -218,17 +218,27 @@ def _checked(spec: str, target: Any) -> Callable[..., Any]:
 
 
 def _accepted(spec: str, target: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of `params` that `target` takes beside the prompt."""
-    try:
-        signature = inspect.signature(target)
-    except (TypeError, ValueError):  # written in C: it does not say
-        return {}
-    takes = list(signature.parameters.values())
+    """Return those of `params` that `target` takes beside the prompt; raise SpecError where that is not enough."""
+    accepted = _taken(target, params)
+    if (signature := _signature(target)) is not None:
+        try:
+            signature.bind("prompt", **accepted)
+        except TypeError as error:
+            raise SpecError(f"{spec} cannot be called with one prompt: {error}") from None
+    return accepted
+
+
+def _taken(target: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of `params` that `target` takes beside the prompt; none where it does not say."""
+    signature = _signature(target)
+    takes = list(signature.parameters.values()) if signature else []
     named = {p.name for p in takes[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     takes_all = any(p.kind is p.VAR_KEYWORD for p in takes)
-    accepted = {key: value for key, value in params.items() if takes_all or key in named}
+    return {key: value for key, value in params.items() if takes_all or key in named}
+
+
+def _signature(target: Callable[..., Any]) -> inspect.Signature | None:
     try:
-        signature.bind("prompt", **accepted)
-    except TypeError as error:
-        raise SpecError(f"{spec} cannot be called with one prompt: {error}") from None
-    return accepted
+        return inspect.signature(target)
+    except (TypeError, ValueError):  # written in C: it does not say
+        return None

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import SpecError
 from ..records import Verdict, text_hash
+from ..trust import SENTINEL
 from .reply import plain_text
 
 QUESTION_COLUMNS = ("problem", "question", "input", "prompt")
@@ -33,6 +34,7 @@ _VERDICTS = {
     "correct": Verdict.CORRECT,
     "incorrect": Verdict.INCORRECT,
     "not attempted": Verdict.NOT_ATTEMPTED,
+    "recorded": Verdict.RECORDED,
 }
 
 
@@ -165,6 +167,7 @@ def _repeat(name: str, number: int, record: Mapping[str, Any]) -> int:
 def _extra(record: Mapping[str, Any], columns: _Columns) -> dict[str, Any] | None:
     extra = record.get("extra")
     kept = dict(extra) if isinstance(extra, dict) else {}
+    kept.pop(SENTINEL, None)  # it tells of the judge of then
     if columns.confidence is not None:
         try:
             confidence = float(record.get(columns.confidence, ""))

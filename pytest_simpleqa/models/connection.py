@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,7 +17,10 @@ from .settings import Settings, read_settings
 
 _PREFIXES = ("SIMPLEQA_", "FLOWCRAFT_", "FLOWCRAFT_TEST_")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
+_REGION = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]+)+", re.ASCII)
 _OLLAMA_PORT = 11434
+_BY_RESPONSES = "-responses"
+"""Ends an alias that means a known provider's Responses API: `openai-responses`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,16 @@ class Connection:
     """The most requests at once in the whole run; None where there is no bound."""
     token: bool = False
     """Whether `api_key` is a bearer token where the provider would else want a key header (Azure)."""
+    token_source: str | None = None
+    """`python:package.module:attribute` that fetches a bearer token; there is no `api_key` then."""
+    key_from: str | None = None
+    """Where the key or token came from, for messages: a variable, or a key of the JSON in one."""
+    api: str = "chat"
+    """`chat` or `responses`: which of OpenAI's two APIs is asked there."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What else every request carries."""
+    signed_for: str | None = None
+    """The AWS region for which requests are signed in place of a key."""
 
 
 def resolve_connection(spec: str, environment: Mapping[str, str], known: Collection[str] = ()) -> Connection:
@@ -55,26 +69,31 @@ def resolve_connection(spec: str, environment: Mapping[str, str], known: Collect
         raise SpecError(f"model spec {_shown(spec)}: wanted <alias>[:<model>], as in openai:gpt-4o")
     found = _variable_of(alias, environment)
     settings = read_settings(found, Secret(environment[found])) if found else Settings()
-    provider = _provider_of(alias, settings, found, environment, known)
+    provider, api = _api_of(_provider_of(alias, settings, found, environment, known), settings)
     # A provider without a table entry is reached by its base_url alone, as OpenAI's API is.
     entry = PROVIDERS.get(provider, Provider(provider, None, needs_key=False))
-    key, is_token = _key_of(entry, settings, environment, found)
+    key, key_from = _key_of(entry, settings, environment, found)
     return Connection(
         alias=alias,
         provider=provider,
-        base_url=_address_of(entry, settings, environment, found),
+        base_url=_address_of(entry, settings, environment, found, api),
         model=model or _model_of(alias, settings, found),
         api_key=key,
         api_version=_version_of(entry, settings, environment),
         params=dict(settings.params),
         caps=dict(settings.caps),
         max_in_flight=settings.max_in_flight,
-        token=is_token,
+        token=bool(settings.token) or (key_from is not None and key_from == entry.token_variable),
+        token_source=settings.token,
+        key_from=key_from,
+        api=api,
+        headers=dict(settings.headers),
+        signed_for=_region_of(entry, environment) if entry.signs and not key_from else None,
     )
 
 
 def clean_base_url(url: str, where: str) -> str:
-    """Return `url` without blanks, trailing slashes and a trailing `/chat/completions`.
+    """Return `url` without blanks, trailing slashes and a trailing `/chat/completions` or `/responses`.
 
     Raises SpecError, headed by `where` (the variable), for anything that is no http(s) address or
     that carries a user name or password. The value is not shown: it may hold a key.
@@ -89,7 +108,7 @@ def clean_base_url(url: str, where: str) -> str:
         raise SpecError(wanted)
     if "@" in parts.netloc:
         raise SpecError(f"{where}: the base URL holds a user name or password; put the key into 'api_key'")
-    path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/responses").rstrip("/")
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
@@ -102,7 +121,7 @@ def _provider_of(
     alias: str, settings: Settings, found: str | None, environment: Mapping[str, str], known: Collection[str]
 ) -> str:
     provider = (settings.provider or alias).strip().lower()
-    if provider in PROVIDERS or settings.base_url:
+    if provider.removesuffix(_BY_RESPONSES) in PROVIDERS or settings.base_url:
         return provider
     if found:
         hint = _did_you_mean(provider, PROVIDERS)
@@ -117,6 +136,14 @@ def _provider_of(
         '{"base_url": "https://host/v1", "api_key": "...", "model": "..."}'
         f", or use a known provider: {', '.join(PROVIDERS)}"
     )
+
+
+def _api_of(provider: str, settings: Settings) -> tuple[str, str]:
+    """Return the provider and which of the two APIs is meant: `openai-responses` is OpenAI's second one."""
+    name = provider.removesuffix(_BY_RESPONSES)
+    if name != provider and name in PROVIDERS:
+        return name, settings.api or "responses"
+    return provider, settings.api or "chat"
 
 
 def _aliases_in(environment: Mapping[str, str]) -> set[str]:
@@ -146,19 +173,25 @@ def _model_of(alias: str, settings: Settings, found: str | None) -> str:
 
 def _key_of(
     entry: Provider, settings: Settings, environment: Mapping[str, str], found: str | None
-) -> tuple[Secret, bool]:
-    """Return the key, and whether it is a bearer token."""
+) -> tuple[Secret, str | None]:
+    """Return the key and where it came from; an empty key where a token is fetched, or none is wanted."""
+    if settings.token:
+        return Secret(""), f"{found}: 'token' ({settings.token})"
     if settings.api_key:
-        return _checked_key(settings.api_key, f"{found}: 'api_key'"), False
+        where = f"{found}: 'api_key'"
+        return _checked_key(settings.api_key, where), where
     variables = ((entry.token_variable,) if entry.token_variable else ()) + entry.key_variables
     for variable in variables:
         value = environment.get(variable, "").strip()
         if value:
-            return _checked_key(value, variable), variable == entry.token_variable
+            return _checked_key(value, variable), variable
+    if entry.signs and find_spec("botocore"):
+        return Secret(""), None
     if entry.needs_key:
         also = f", or put an 'api_key' into {found}" if found else ""
+        also += ', or pip install "pytest-simpleqa[bedrock]" to sign with AWS credentials' if entry.signs else ""
         raise SpecError(f"no key for {entry.name}: set {' or '.join(entry.key_variables)}{also}")
-    return Secret(""), False
+    return Secret(""), None
 
 
 def _checked_key(value: str, where: str) -> Secret:
@@ -168,16 +201,33 @@ def _checked_key(value: str, where: str) -> Secret:
     return Secret(value)
 
 
-def _address_of(entry: Provider, settings: Settings, environment: Mapping[str, str], found: str | None) -> str:
+def _address_of(
+    entry: Provider, settings: Settings, environment: Mapping[str, str], found: str | None, api: str
+) -> str:
     if settings.base_url:
         return clean_base_url(settings.base_url, f"{found}: 'base_url'")
     override = environment.get(entry.url_variable, "").strip() if entry.url_variable else ""
     if override and entry.url_variable:
         return _overridden(entry, override, entry.url_variable)
-    if entry.base_url:
-        return entry.base_url
+    if not entry.needs_address:
+        return ""
+    known = (entry.responses_url if api == "responses" else None) or entry.base_url
+    if known and entry.region_variables:
+        return known.replace("{region}", _region_of(entry, environment))
+    if known:
+        return known
     also = f", or put a 'base_url' into {found}" if found else ""
     raise SpecError(f"no address for {entry.name}: set {entry.url_variable}{also}")
+
+
+def _region_of(entry: Provider, environment: Mapping[str, str]) -> str:
+    values = (environment.get(name, "").strip() for name in entry.region_variables)
+    region = next((value for value in values if value), None)
+    if region is None:
+        raise SpecError(f"no region for {entry.name}: set {' or '.join(entry.region_variables)}, as in us-east-1")
+    if not _REGION.fullmatch(region):
+        raise SpecError(f"{' or '.join(entry.region_variables)}: {region!r} is no region; wanted one as us-east-1")
+    return region
 
 
 def _overridden(entry: Provider, url: str, variable: str) -> str:

@@ -28,7 +28,7 @@ _QUOTA = {
     "payment_required",
 }
 _QUOTA_TEXT = re.compile(
-    r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)", re.IGNORECASE
+    r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)|limit: 0\b", re.IGNORECASE
 )
 _FILTERED = {
     "content_filter",
@@ -38,7 +38,12 @@ _FILTERED = {
     "data_inspection_failed",
     "datainspectionfailed",
     "moderation_blocked",
+    "invalid_prompt",
+    "bio_policy",
+    "misalignment_policy_violation",
 }
+_BAD_KEY = {"api_key_invalid", "unrecognizedclientexception", "expiredtokenexception"}
+"""Gemini says it with 400, AWS with 403."""
 _OVERFLOW = {"context_length_exceeded", "string_above_max_length", "request_too_large", "exceed_context_size_error"}
 _OVERFLOW_TEXT = re.compile(
     r"context[ _-](?:length|window|size)|prompt is too long|input (?:is )?too long|too many (?:input )?tokens"
@@ -112,6 +117,8 @@ class Complaint:
     """The HTTP status that the body itself claims."""
     param: str | None = None
     """The request parameter that the body names."""
+    retry_after: float | None = None
+    """Seconds that the body asks us to wait."""
 
 
 def read_error(status: int, body: str, where: str, retry_after: float | None = None) -> ModelError:
@@ -127,7 +134,8 @@ def as_model_error(said: Complaint, status: int, place: str, retry_after: float 
     """Return the ModelError of a complaint that came with `status`; its message is one line, headed by `place`."""
     message = one_line(said.message) or ", ".join(sorted(said.words)) or "no message"
     kind = _kind_of(status, said)
-    return ModelError(kind, f"{place}: {message}", status=status, retry_after=retry_after, param=said.param)
+    wait = said.retry_after if retry_after is None else retry_after
+    return ModelError(kind, f"{place}: {message}", status=status, retry_after=wait, param=said.param)
 
 
 def error_in_success(body: Mapping[str, Any], place: str) -> ModelError | None:
@@ -156,7 +164,7 @@ def complaint_of(data: Any) -> Complaint:
     if isinstance(error, Mapping):
         data = error
     message, param = _message_and_param(data)
-    return Complaint(message, _words(data), _status_in(data), param)
+    return Complaint(message, _words(data), _status_in(data), param, _delay_in(data))
 
 
 def one_line(text: str) -> str:
@@ -182,6 +190,8 @@ def _kind_of(status: int, said: Complaint) -> str:
         return "quota"
     if said.words & _FILTERED:
         return "filtered"
+    if said.words & _BAD_KEY:
+        return "unauthorized"
     if status in (400, 413, 422) and (said.words & _OVERFLOW or _OVERFLOW_TEXT.search(said.message)):
         return "refused_request"
     if 300 <= status < 400:
@@ -198,7 +208,7 @@ def _minimax_error(resp: Mapping[str, Any], place: str) -> ModelError:
 
 def _message_and_param(data: Mapping[str, Any]) -> tuple[str, str | None]:
     param = data.get("param")
-    message = data.get("message") or data.get("detail") or data.get("msg") or ""
+    message = data.get("message") or data.get("Message") or data.get("detail") or data.get("msg") or ""
     if isinstance(message, Mapping):  # Mistral puts FastAPI's detail under `message`
         message = message.get("detail") or json.dumps(message)
     if isinstance(message, list):  # FastAPI: [{"loc": ["body", "temperature"], "msg": "..."}]
@@ -214,7 +224,7 @@ def _words(data: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _raw_words(data: Mapping[str, Any]) -> Iterator[str]:
-    for key in ("code", "type", "status", "reason"):
+    for key in ("code", "type", "__type", "status", "reason"):
         value = data.get(key)
         if isinstance(value, str) and not value.isdigit():
             yield value
@@ -224,6 +234,23 @@ def _raw_words(data: Mapping[str, Any]) -> Iterator[str]:
     metadata = data.get("metadata")
     if isinstance(metadata, Mapping) and metadata.get("reasons"):  # OpenRouter: flagged by moderation
         yield "content_filter"
+    for detail in _details(data):
+        if isinstance(detail.get("reason"), str):  # google.rpc.ErrorInfo
+            yield detail["reason"]
+        if "PerDay" in json.dumps(detail.get("violations")):  # google.rpc.QuotaFailure: no minute's wait helps
+            yield "quota_exceeded"
+
+
+def _details(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the typed details of an error of Google's."""
+    details = data.get("details")
+    return [each for each in details if isinstance(each, Mapping)] if isinstance(details, list) else []
+
+
+def _delay_in(data: Mapping[str, Any]) -> float | None:
+    """Return the seconds of a google.rpc.RetryInfo, `{"retryDelay": "34.07s"}`."""
+    delays = (re.fullmatch(r"(\d{1,6}(?:\.\d{1,9})?)s", str(each.get("retryDelay"))) for each in _details(data))
+    return next((float(delay[1]) for delay in delays if delay), None)
 
 
 def _status_in(data: Mapping[str, Any]) -> int | None:

@@ -1,4 +1,4 @@
-"""One chat endpoint over one pooled HTTP client: a prompt goes out, a Reply or a ModelError comes back."""
+"""One endpoint over one pooled HTTP client: a prompt goes out, a Reply or a ModelError comes back."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from ..errors import ModelError
 from ..records import Prompt, Reply
 from ..retry import parse_retry_after
+from .advice import with_advice
+from .apis import APIS
 from .connection import Connection
+from .credentials import Credential, Key
 from .faults import one_line, read_error, text_of_page
-from .parameters import Parameters
-from .reply import plain_text, read_completion
+from .parameters import Parameters, Tuning
+from .providers import AZURE_V1
+from .reply import plain_text
 from .settings import check_params
 
 if TYPE_CHECKING:
@@ -31,25 +35,30 @@ _CONNECT_TIMEOUT_S = 15.0
 
 
 class HttpModel:
-    """A model behind an OpenAI-compatible chat endpoint; Azure's addresses too.
+    """A model behind an endpoint for chat completions or responses, as OpenAI's; Azure's addresses too.
 
-    `params` go over those of the connection; a parameter whose value is None is left out. The
+    `params` go over those of the connection; a parameter whose value is None is left out. `credential` stands in
+    for the connection's key. The
     client is opened by the first `complete`, on the loop that runs it, and asks as often at once as
     it is called: the engine bounds that, and puts the deadline around it.
     """
 
     is_service = True
 
-    def __init__(self, connection: Connection, params: Mapping[str, Any]) -> None:
-        check_params(params, f"the parameters of {connection.alias}")
+    def __init__(self, connection: Connection, params: Mapping[str, Any], credential: Credential | None = None) -> None:
+        self._api = APIS[connection.api]
+        own = {**connection.params, **params}
+        check_params(own, f"the parameters of {connection.alias}", self._api.owned)
         self.connection = connection
         self.max_in_flight = connection.max_in_flight
-        self.url = chat_url(connection)
+        self.url = endpoint_of(connection)
         self.host = urlsplit(self.url).netloc
-        self._secret = connection.api_key
-        self._parameters = Parameters.for_model(connection.model, {**connection.params, **params}, connection.caps)
+        self._credential = credential or _key_of(connection)
+        sent = {**self._api.defaults, **self._api.named(own)}
+        self._tuning = Tuning(connection.model, sent, connection.caps)
         self._client: aiohttp.ClientSession | None = None
         self._target: URL | None = None
+        self._headers: Mapping[str, str] = {}
         self._options: dict[str, Any] = {}
 
     async def complete(self, prompt: Prompt) -> Reply:
@@ -58,83 +67,92 @@ class HttpModel:
         One request, and one more for each request parameter that the service refuses for the first
         time. Messages and texts hold neither the key nor half a surrogate pair.
         """
-        messages = _messages(prompt)
-        calls = 0
-        while True:
-            calls += 1
-            parameters = self._parameters
-            started = time.perf_counter()
-            try:
-                reply = await self._ask(parameters.head + messages)
-            except ModelError as error:
-                if self._adapt(error, parameters):
-                    continue
-                error.calls = calls
-                raise
-            return self._finish(reply, parameters.notes, calls, time.perf_counter() - started)
+        return await self.complete_with(prompt, {})
+
+    async def complete_with(self, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
+        """Do as `complete` does, with `params` under the model's own; raises SpecError where one is unfit."""
+        tail = self._api.tail(prompt)
+
+        async def send(parameters: Parameters) -> Reply:
+            return await self._ask(parameters.head + tail)
+
+        return await self._tuning.ask(self._tuning.kind_of(params, self._checked), send)
 
     async def close(self) -> None:
         """Close the client; called once, on the loop that `complete` ran on."""
+        self._credential.close()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the Report says of this model, without secrets."""
-        connection = self.connection
+        connection, parameters = self.connection, self._tuning.own
         described = {
             "provider": connection.provider,
             "model": connection.model,
             "base_url_host": self.host,
-            "params": dict(self._parameters.values),
-            "dropped_params": list(self._parameters.dropped),
+            "params": dict(parameters.values),
+            "dropped_params": list(parameters.dropped),
         }
         if connection.api_version and connection.provider == "azure":
             described["api_version"] = connection.api_version
-        redacted: dict[str, Any] = json.loads(self._secret.redact(json.dumps(described)))
+        if connection.api != "chat":
+            described["api"] = connection.api
+        redacted: dict[str, Any] = json.loads(self._credential.redact(json.dumps(described)))
         return redacted
 
-    def _adapt(self, error: ModelError, sent: Parameters) -> bool:
-        """Leave out the parameter that `error` refuses; return whether another request is worth it."""
-        name = sent.refused_by(error)
-        if name is None:
-            return False
-        # Another call may have met the same refusal while this one was under way.
-        if name in self._parameters.values:
-            self._parameters = self._parameters.without(name)
-        return True
+    def _checked(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        check_params(params, f"the parameters of a call to {self.connection.alias}", self._api.owned)
+        return self._api.named(params)
 
-    def _finish(self, reply: Reply, notes: tuple[str, ...], calls: int, latency_s: float) -> Reply:
-        redact = self._secret.redact
+    async def _ask(self, body: bytes) -> Reply:
+        """Return the reply to one request; to two where the first met a token that had run out."""
+        try:
+            proof = await self._credential.headers(self.url, body)
+            try:
+                reply = await self._exchange(body, proof)
+            except ModelError as error:
+                if error.kind != "unauthorized" or not await self._credential.renew(proof):
+                    raise
+                proof = await self._credential.headers(self.url, body)
+                reply = replace(await self._exchange(body, proof), calls=2)
+        except ModelError as error:
+            # Again, for a key that only the reply's decoding has put together; every message leaves through here.
+            error.message = plain_text(self._credential.redact(error.message))
+            error.args = (error.message,)
+            error.partial = error.partial and self._redacted(error.partial)
+            raise
+        return self._redacted(reply)
+
+    def _redacted(self, reply: Reply) -> Reply:
+        redact = self._credential.redact
         return replace(
             reply,
             text=redact(reply.text),
             raw=reply.raw and redact(reply.raw),
             model=reply.model and redact(reply.model),
             finish_reason=reply.finish_reason and redact(reply.finish_reason),
-            calls=calls,
-            latency_s=latency_s,
-            notes=notes,
         )
 
-    async def _ask(self, body: bytes) -> Reply:
+    async def _exchange(self, body: bytes, proof: Mapping[str, str]) -> Reply:
         try:
-            status, text = await self._post(body)
-            return read_completion(_parsed(text, status, self.host), f"HTTP {status} from {self.host}")
+            status, text = await self._post(body, proof)
+            return self._api.read(_parsed(text, status, self.host), f"HTTP {status} from {self.host}")
         except ModelError as error:
-            # Again, for a key that only the reply's decoding has put together; every message leaves through here.
-            error.message = plain_text(self._secret.redact(error.message))
-            error.args = (error.message,)
-            raise
+            raise with_advice(error, self.connection, self.url) from None
 
-    async def _post(self, body: bytes) -> tuple[int, str]:
+    async def _post(self, body: bytes, proof: Mapping[str, str]) -> tuple[int, str]:
         """Return status and text of a reply below 300; raise ModelError for all else."""
         import aiohttp
 
         client = self._client or self._open()
         assert self._target is not None
+        headers = {**self._headers, **proof}
         try:
-            async with client.post(self._target, data=body, allow_redirects=False, **self._options) as response:
+            async with client.post(
+                self._target, data=body, headers=headers, allow_redirects=False, **self._options
+            ) as response:
                 status = response.status
                 data, whole = await _read(response, MAX_BODY_BYTES if status < 300 else _MAX_ERROR_BYTES)
                 if status >= 300:
@@ -149,7 +167,7 @@ class HttpModel:
     def _error(self, status: int, data: bytes, headers: Mapping[str, str]) -> ModelError:
         if 300 <= status < 400:
             # Not followed: the key would go to whatever host the reply names.
-            target = urlsplit(self._secret.redact(headers.get("Location", "")))
+            target = urlsplit(self._credential.redact(headers.get("Location", "")))
             to = f"to {target.netloc}{target.path}" if target.netloc else "elsewhere"
             message = one_line(f"HTTP {status} from {self.host}: it redirects {to}; set the base URL to the final one")
             return ModelError("not_found", message, status=status)
@@ -158,14 +176,14 @@ class HttpModel:
 
     def _as_text(self, data: bytes) -> str:
         # Masked before anything is cut short: half a key would not be found again.
-        return self._secret.redact(data.decode("utf-8", "replace"))
+        return self._credential.redact(data.decode("utf-8", "replace"))
 
     def _connection_error(self, error: Exception) -> ModelError:
         import aiohttp
 
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            return read_error(error.status, self._secret.redact(error.message), f"the proxy before {self.host}")
-        said = one_line(self._secret.redact(str(error)))
+            return read_error(error.status, self._credential.redact(error.message), f"the proxy before {self.host}")
+        said = one_line(self._credential.redact(str(error)))
         name = type(error).__name__
         return ModelError("connection", f"no reply from {self.host}: {name}" + (f": {said}" if said else ""))
 
@@ -175,7 +193,7 @@ class HttpModel:
 
         self._target = URL(self.url, encoded=True)
         # No headers of the session's own: aiohttp would show those, the key among them, to a proxy.
-        self._options = _request_options(self.connection, self.url)
+        self._headers, self._options = _request_options(self.connection, self.url)
         self._client = aiohttp.ClientSession(
             # The engine bounds what is in flight; a smaller pool would only make its requests wait.
             connector=aiohttp.TCPConnector(limit=0),
@@ -186,24 +204,35 @@ class HttpModel:
         return self._client
 
 
-def chat_url(connection: Connection) -> str:
-    """Return the full address of the chat endpoint; a query in the base URL is kept."""
+def endpoint_of(connection: Connection) -> str:
+    """Return the full address that is asked; a query in the base URL is kept."""
     scheme, netloc, path, query, _ = urlsplit(connection.base_url)
-    if connection.provider == "azure" and not path.endswith("/openai/v1"):
-        if "/deployments/" not in path:
-            path = f"{path.removesuffix('/openai')}/openai/deployments/{quote(connection.model, safe='')}"
-        query = urlencode({"api-version": connection.api_version or "", **dict(parse_qsl(query))})
-    return urlunsplit((scheme, netloc, f"{path}/chat/completions", query, ""))
+    if connection.provider == "azure":
+        path, query = _azure(connection, path, query)
+    return urlunsplit((scheme, netloc, f"{path}{APIS[connection.api].path}", query, ""))
 
 
-def _headers(connection: Connection) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "pytest-simpleqa"}
-    key = connection.api_key.reveal()
-    if key and connection.provider == "azure" and not connection.token:
-        headers["api-key"] = key
-    elif key:
-        headers["Authorization"] = f"Bearer {key}"
-    return headers
+def _azure(connection: Connection, path: str, query: str) -> tuple[str, str]:
+    """Return path and query of an Azure endpoint: the v1 API, or a deployment of a dated API version.
+
+    https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle: v1 wants no date, takes the deployment
+    for the model, and alone has a stable Responses API.
+    """
+    version = connection.api_version or ""
+    is_v1 = path.endswith("/openai/v1")
+    if is_v1 or version in AZURE_V1 or connection.api == "responses":
+        before = path.partition("/openai")[0]
+        preview = "api-version=preview" if version == "preview" else ""
+        return f"{before}/openai/v1", query or preview
+    if "/deployments/" not in path:
+        path = f"{path.removesuffix('/openai')}/openai/deployments/{quote(connection.model, safe='')}"
+    return path, urlencode({"api-version": version, **dict(parse_qsl(query))})
+
+
+def _key_of(connection: Connection) -> Key:
+    if connection.provider == "azure" and not connection.token:
+        return Key(connection.api_key, "api-key", "")
+    return Key(connection.api_key)
 
 
 def _proxy_for(url: str) -> tuple[URL, dict[str, str]] | None:
@@ -228,22 +257,17 @@ def _proxy_for(url: str) -> tuple[URL, dict[str, str]] | None:
     return address.with_user(None), {"Proxy-Authorization": f"Basic {login}"}
 
 
-def _request_options(connection: Connection, url: str) -> dict[str, Any]:
-    """Return aiohttp's arguments for every request: headers, and the proxy where there is one."""
-    headers = _headers(connection)
+def _request_options(connection: Connection, url: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the headers of every request, and aiohttp's arguments for the proxy where there is one."""
+    own = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "pytest-simpleqa"}
+    headers = {**own, **connection.headers}
     found = _proxy_for(url)
     if found is None:
-        return {"headers": headers}
+        return headers, {}
     proxy, wanted = found
     if url.startswith("https:"):
-        return {"headers": headers, "proxy": proxy, "proxy_headers": wanted}  # it sees no more than CONNECT
-    return {"headers": {**headers, **wanted}, "proxy": proxy}
-
-
-def _messages(prompt: Prompt) -> bytes:
-    """Return the end of the request body that holds `prompt`."""
-    messages = [{"role": "user", "content": plain_text(prompt)}] if isinstance(prompt, str) else prompt
-    return b"%b}" % json.dumps(messages).encode("ascii")
+        return headers, {"proxy": proxy, "proxy_headers": wanted}  # it sees no more than CONNECT
+    return {**headers, **wanted}, {"proxy": proxy}
 
 
 def _parsed(text: str, status: int, host: str) -> Any:

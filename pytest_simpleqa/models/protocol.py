@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from ..records import Prompt, Question, Reply
+
+Complete = Callable[[Prompt], Awaitable[Reply]]
+"""Completes a prompt with the model that stands behind it; raises ModelError."""
 
 
 @runtime_checkable
@@ -32,6 +35,22 @@ class Model(Protocol):
     def describe(self) -> Mapping[str, Any]:
         """Return `provider, model, base_url_host, params` and whatever else is fit for the Report; no secrets."""
         ...
+
+
+@runtime_checkable
+class TunableModel(Model, Protocol):
+    """A model that takes request parameters with a prompt."""
+
+    async def complete_with(self, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
+        """Do as `complete` does, with `params` under those that the user gave the model."""
+        ...
+
+
+async def complete_with(model: Model, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
+    """Return the reply of `model` to `prompt`, with request parameters as far as it takes any."""
+    if params and isinstance(model, TunableModel):
+        return await model.complete_with(prompt, params)
+    return await model.complete(prompt)
 
 
 @runtime_checkable

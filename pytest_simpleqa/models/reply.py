@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ..errors import ModelError
@@ -11,8 +13,8 @@ from ..records import Reply
 from .faults import as_model_error, complaint_of, error_in_success
 
 _CUT_OFF = {"length", "max_tokens", "model_length"}
-_FILTERED = {"content_filter", "sensitive", "safety", "recitation"}
-_THINK_TAG = re.compile(r"<(/?)think(?:ing)?\s*>", re.IGNORECASE)
+_FILTERED = {"content_filter", "sensitive", "safety", "recitation", "prohibited_content", "blocklist", "refusal"}
+_THINK_TAG = re.compile(r"<(/?)(?:think(?:ing)?|thought|reasoning)\s*>", re.IGNORECASE)
 
 
 def read_completion(body: Any, place: str = "the service") -> Reply:
@@ -23,20 +25,35 @@ def read_completion(body: Any, place: str = "the service") -> Reply:
     `empty`, or the kind of the error object that a 200 may carry.
     """
     choice = _first_choice(body, place)
-    message = choice.get("message")
-    if not isinstance(message, Mapping):
-        raise ModelError("unreadable", f"{place}: the reply's first choice has no message")
     finish_reason = _text_or_none(choice.get("finish_reason"))
     _check_finish(finish_reason, choice, place)
-    return _as_reply(_content_of(message), finish_reason, body, place)
+    message = choice.get("message")
+    usage = body.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    tokens = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    content = _content_of(message) if isinstance(message, Mapping) else ""
+    reply = partial(finished_reply, content, finish_reason, body.get("model"), tokens, place)
+    if (reason := _reason(finish_reason)) in _CUT_OFF:
+        raise cut_off(f"{place}: the reply was cut off at the token limit (finish_reason {reason})", reply)
+    if not isinstance(message, Mapping):
+        raise ModelError("unreadable", f"{place}: the reply's first choice has no message")
+    return reply()
+
+
+def cut_off(message: str, reply: Callable[[], Reply]) -> ModelError:
+    """Return the error of a reply that ends at the token limit, with what had come by then."""
+    error = ModelError("truncated", message)
+    with contextlib.suppress(ModelError):  # nothing had come, or nothing but thinking
+        error.partial = reply()
+    return error
 
 
 def cut_thinking(text: str) -> tuple[str, bool]:
     """Return `text` without its think blocks, and whether one was left open.
 
-    Tags are `<think>` and `<thinking>` in any case. A closing tag without an opening one ends a
-    block that began in the model's chat template: all before it is thinking, except where nothing
-    follows a tag that merely repeats the end of a block. Outer blanks go only where something was cut.
+    Tags are `<think>`, `<thinking>`, `<thought>` (Gemini) and `<reasoning>` (Bedrock) in any case. A closing tag
+    without an opening one ends a block that began in the model's chat template: all before it is thinking, except
+    where nothing follows a tag that merely repeats the end of a block. Outer blanks go only where something was cut.
     """
     if "<" not in text:
         return text, False
@@ -93,10 +110,12 @@ def _first_choice(body: Any, place: str) -> Mapping[str, Any]:
     return first
 
 
+def _reason(finish_reason: str | None) -> str:
+    return (finish_reason or "").lower().partition(":")[0]  # Gemini: `content_filter: RECITATION`
+
+
 def _check_finish(finish_reason: str | None, choice: Mapping[str, Any], place: str) -> None:
-    reason = (finish_reason or "").lower()
-    if reason in _CUT_OFF:
-        raise ModelError("truncated", f"{place}: the reply was cut off at the token limit (finish_reason {reason})")
+    reason = _reason(finish_reason)
     if reason in _FILTERED:
         raise ModelError("filtered", f"{place}: the reply was withheld by a content filter (finish_reason {reason})")
     if reason == "error":
@@ -115,32 +134,32 @@ def _joined(content: Any) -> str:
         return content
     if not isinstance(content, list):
         return ""
-    return "".join(part if isinstance(part, str) else _part_text(part) for part in content)
+    return "".join(part if isinstance(part, str) else part_text(part) for part in content)
 
 
-def _part_text(part: Any) -> str:
+def part_text(part: Any) -> str:
+    """Return the text of one part of a message, its refusal, or nothing where it is thinking."""
     if not isinstance(part, Mapping):
         return ""
     value = part.get("refusal") if part.get("type") == "refusal" else part.get("text")
     return value if isinstance(value, str) else ""
 
 
-def _as_reply(content: str, finish_reason: str | None, body: Mapping[str, Any], place: str) -> Reply:
+def finished_reply(content: str, finish_reason: str | None, model: Any, tokens: tuple[int, int], place: str) -> Reply:
+    """Return the Reply of a text that came whole; raise ModelError where nothing is left without its thinking."""
     raw = plain_text(content)
     text, left_open = cut_thinking(raw)
     if left_open:
         raise ModelError("truncated", f"{place}: the reply ends inside its <think> block")
     if not text.strip():
         raise ModelError("empty", f"{place}: the reply is empty" + (" after its <think> block" if raw.strip() else ""))
-    usage = body.get("usage")
-    usage = usage if isinstance(usage, Mapping) else {}
     return Reply(
         text=text,
         raw=None if raw == text else raw,
         finish_reason=finish_reason,
-        model=_text_or_none(body.get("model")),
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
+        model=_text_or_none(model),
+        prompt_tokens=tokens[0],
+        completion_tokens=tokens[1],
     )
 
 
@@ -148,5 +167,6 @@ def _text_or_none(value: Any) -> str | None:
     return plain_text(value) if isinstance(value, str) else None
 
 
-def _count(value: Any) -> int:
+def count(value: Any) -> int:
+    """Return a number of tokens as a service gave it, 0 where it is none."""
     return value if type(value) is int and value >= 0 else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
@@ -12,7 +12,10 @@ from ..errors import SpecError
 from ..secret import Secret
 
 _CAPS = ("no_temperature", "no_max_tokens")
-_TEXTS = ("provider", "api_key", "model", "base_url", "api_version")
+_TEXTS = ("provider", "api", "api_key", "token", "model", "base_url", "api_version")
+_APIS = ("chat", "responses")
+_NOT_OURS = ("authorization", "api-key", "host", "content-type", "content-length")
+"""Headers that a connection cannot set: the key and the body own them."""
 RESERVED_PARAMS = ("model", "messages", "stream")
 """What a request parameter cannot set: the spec, the prompt and the way of reading own them."""
 
@@ -22,10 +25,16 @@ class Settings:
     """What a connection variable may say; None and empty where it does not."""
 
     provider: str | None = None
+    api: str | None = None
+    """`chat` or `responses`."""
     api_key: str | None = field(default=None, repr=False)
+    token: str | None = None
+    """`python:package.module:attribute`: what fetches a bearer token; in place of a key."""
     model: str | None = None
     base_url: str | None = field(default=None, repr=False)
     api_version: str | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    """What else every request carries: a workspace, a guardrail."""
     params: dict[str, Any] = field(default_factory=dict)
     caps: dict[str, bool] = field(default_factory=dict)
     max_in_flight: int | None = None
@@ -52,9 +61,9 @@ def _read(variable: str, text: Secret) -> Settings:
     return Settings(**{key: value for key, value in given.items() if value is not None})
 
 
-def check_params(params: Mapping[str, Any], where: str) -> None:
+def check_params(params: Mapping[str, Any], where: str, owned: Collection[str] = RESERVED_PARAMS) -> None:
     """Raise SpecError, headed by `where`, if a request parameter would replace the model, the prompt or the reading."""
-    for name in RESERVED_PARAMS:
+    for name in owned:
         if name in params:
             raise SpecError(f"{where}: {name!r} cannot be set as a request parameter; the model stands in the spec")
 
@@ -90,10 +99,20 @@ def _wanted(key: str, value: Any) -> str | None:
     if key == "caps":
         odd = next((name for name, on in value.items() if not isinstance(on, bool)), None)
         return None if odd is None else f"'caps.{odd}': wanted true or false"
+    if key == "headers":
+        is_plain = all(isinstance(text, str) and (text + name).isprintable() for name, text in value.items())
+        return None if is_plain else "'headers': wanted texts on one line"
     return None
 
 
 def _check_values(variable: str, settings: Settings) -> None:
+    if settings.api and settings.api not in _APIS:
+        raise SpecError(f"{variable}: 'api': wanted {' or '.join(_APIS)}")
+    if settings.token and not settings.token.startswith("python:"):
+        raise SpecError(f"{variable}: 'token': wanted python:package.module:attribute, which fetches it, not the token")
+    for name in settings.headers:
+        if name.strip().lower() in _NOT_OURS:
+            raise SpecError(f"{variable}: 'headers': {name!r} is set by 'api_key', 'token' and the request itself")
     for cap in settings.caps:
         if cap not in _CAPS:
             raise SpecError(f"{variable}: 'caps' has an unknown key{_hint(cap, _CAPS)}; known are {', '.join(_CAPS)}")

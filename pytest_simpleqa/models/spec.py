@@ -13,7 +13,9 @@ from ..prompts import Template
 from ..records import Prompt, Question, Reply
 from ..secret import Secret
 from .connection import Connection, resolve_connection
+from .credentials import Credential, Token
 from .http import HttpModel
+from .importing import find_target
 from .local import LOCAL_SLOTS, check_local, local_defaults
 from .protocol import Answerer, Model
 from .replay import Recording, ReplayAnswerer
@@ -23,7 +25,9 @@ Params = Mapping[str, Any]
 
 BUILT_IN = ("local", "python", "replay", "hook")
 """Aliases that are no connection of the environment."""
-JUDGES_ONLY = ("rules", "match", "includes", "fuzzy_match", "json_match")
+BASIC_JUDGES = ("match", "includes", "fuzzy_match", "json_match")
+"""The judges that compare as OpenAI Evals' basic templates do."""
+JUDGES_ONLY = ("rules", *BASIC_JUDGES)
 
 
 class LocalAddress(NamedTuple):
@@ -64,7 +68,7 @@ def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bo
     alias, argument = split_spec(text)
     if alias == "local":
         path = check_local(argument, around.base)
-        return LocalModel(path, {**local_defaults(argument, judges=judges), **params}, around)
+        return LocalModel(path, params, around, local_defaults(argument, judges=judges))
     if alias == "python":
         from .callables import load_callable
 
@@ -79,7 +83,31 @@ def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bo
                 "complete, close, describe, max_in_flight and is_service"
             )
         return model
-    return HttpModel(resolve_connection(text, around.environment, known=(*BUILT_IN, "rules")), params)
+    connection = resolve_connection(text, around.environment, known=(*BUILT_IN, *JUDGES_ONLY))
+    return _asked(connection, params, around)
+
+
+def _asked(connection: Connection, params: Params, around: Surroundings) -> Model:
+    """Return the model behind `connection`, with whatever proves to the service who asks."""
+    if connection.provider == "litellm":
+        from .through_litellm import LitellmModel
+
+        return LitellmModel(connection, params, around.environment)
+    return HttpModel(connection, params, _credential_of(connection, around))
+
+
+def _credential_of(connection: Connection, around: Surroundings) -> Credential | None:
+    """Return what stands in for a key, where there is none."""
+    if connection.token_source:
+        target = find_target(connection.token_source.removeprefix("python:"), around.base)
+        if not callable(target):
+            raise SpecError(f"{connection.key_from} is of type {type(target).__name__}; wanted something to call")
+        return Token(connection.token_source, target)
+    if connection.signed_for:
+        from .sigv4 import Signature
+
+        return Signature(connection.signed_for, around.environment)
+    return None
 
 
 def resolve_answerer(text: str, params: Params, template: Template, around: Surroundings) -> Answerer:
@@ -129,18 +157,7 @@ class FunctionAnswerer:
         self._function = function
 
     async def answer(self, question: Question, repeat: int) -> Reply:
-        said = await self._function(question)
-        if isinstance(said, Reply):
-            return said
-        if said is None:
-            raise ModelError("declined", f"{self._name} gave no answer")
-        if not isinstance(said, str):
-            raise ModelError("exception", f"{self._name} returned {type(said).__name__}; wanted str")
-        raw = plain_text(said)
-        text, left_open = cut_thinking(raw)
-        if left_open:
-            raise ModelError("truncated", f"{self._name} returned a <think> block without its end")
-        return Reply(text, raw=None if text == raw else raw)
+        return reply_of(self._name, await self._function(question))
 
     async def close(self) -> None: ...
 
@@ -148,26 +165,45 @@ class FunctionAnswerer:
         return {"provider": "hook", "model": self._name, "base_url_host": None, "params": {}}
 
 
+def reply_of(name: str, said: Any) -> Reply:
+    """Return what a function called `name` said as a Reply; raise ModelError where it is no answer."""
+    if isinstance(said, Reply):
+        return said
+    if said is None:
+        raise ModelError("declined", f"{name} gave no answer")
+    if not isinstance(said, str):
+        raise ModelError("exception", f"{name} returned {type(said).__name__}; wanted str")
+    raw = plain_text(said)
+    text, left_open = cut_thinking(raw)
+    if left_open:
+        raise ModelError("truncated", f"{name} returned a <think> block without its end")
+    return Reply(text, raw=None if text == raw else raw)
+
+
 class LocalModel:
     """The embedded llama.cpp server, started (or found) when the first prompt comes."""
 
     is_service = True
 
-    def __init__(self, path: Path, params: Params, around: Surroundings) -> None:
+    def __init__(self, path: Path, params: Params, around: Surroundings, defaults: Params) -> None:
         self.max_in_flight: int | None = LOCAL_SLOTS
         self.path = path
         self._params = params
+        self._defaults = defaults
         self._address = around.local_address
         self._http: HttpModel | None = None
         self._opening: asyncio.Lock | None = None
 
     async def complete(self, prompt: Prompt) -> Reply:
+        return await self.complete_with(prompt, {})
+
+    async def complete_with(self, prompt: Prompt, params: Params) -> Reply:
         if self._http is None:
             self._opening = self._opening or asyncio.Lock()
             async with self._opening:
                 if self._http is None:
                     self._http = await self._open()
-        return await self._http.complete(prompt)
+        return await self._http.complete_with(prompt, {**self._defaults, **params})
 
     async def _open(self) -> HttpModel:
         address = await asyncio.to_thread(self._address, self.path)
@@ -185,5 +221,5 @@ class LocalModel:
             "provider": "local",
             "model": self.path.name,
             "base_url_host": "localhost",
-            "params": dict(self._params),
+            "params": {**self._defaults, **self._params},
         }
