@@ -56,8 +56,7 @@ class Cast:
     @property
     def local_paths(self) -> tuple[Path, ...]:
         """The model files that the embedded server is to serve."""
-        inner = unwrapped(self.answerer)
-        answering = inner.model if isinstance(inner, PromptAnswerer) else None
+        answering = getattr(unwrapped(self.answerer), "model", None)  # of whatever puts prompts to one
         models = (answering, self.judge.model if self.judge else None)
         return tuple({model.path: None for model in models if isinstance(model, LocalModel)})
 

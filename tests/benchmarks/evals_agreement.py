@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_simpleqa.engine import Ask, Engine
+from pytest_simpleqa.errors import SimpleQAError
 from pytest_simpleqa.evals.build import CLASSES, build_eval
 from pytest_simpleqa.evals.protocol import Eval
 from pytest_simpleqa.evals.registry import EvalSpec, Registry
@@ -193,6 +194,15 @@ def compare(an_eval: Eval, model: Recorded, results: Sequence[QuestionResult], r
     return found
 
 
+def built(spec: EvalSpec, registry: Registry) -> Eval | None:
+    """Return our eval; None, with a line that says why, where its samples cannot be read."""
+    try:
+        return build_eval(spec, registry, [Recorded({})])
+    except SimpleQAError as error:
+        print(f"left out: {error}")
+        return None
+
+
 def drawn(registry: Registry, seed: int) -> list[str]:
     """Return names of evals over the template classes whose samples can be read."""
     wanted, names = dict(DRAWN), sorted(registry.matching("*"))
@@ -201,12 +211,7 @@ def drawn(registry: Registry, seed: int) -> list[str]:
     for name in names:
         spec = registry.eval(name)
         template = spec.class_path.rpartition(":")[2]
-        if spec.class_path in CLASSES and wanted.get(template, 0) > 0 and spec.name not in chosen:
-            try:
-                build_eval(spec, registry, [Recorded({})], limit=1)
-            except Exception as error:
-                print(f"  left out: {error}")
-                continue
+        if wanted.get(template, 0) and spec.class_path in CLASSES and spec.name not in chosen and built(spec, registry):
             wanted[template] -= 1
             chosen[spec.name] = None
     return list(chosen)
@@ -245,8 +250,8 @@ def main() -> None:
     said = parser.parse_args()
     registry = Registry([registry_of(said.python)])
     names = said.names or drawn(registry, said.seed)
-    specs = {name: registry.eval(name) for name in names}
-    plans = [plan_of(build_eval(spec, registry, [Recorded({})]), said.samples, said.seed) for spec in specs.values()]
+    evals = (built(registry.eval(name), registry) for name in names)
+    plans = [plan_of(an_eval, said.samples, said.seed) for an_eval in evals if an_eval is not None]
     real = real_side(said.python, plans)
     total: Counter[str] = Counter()
     for plan in plans:
