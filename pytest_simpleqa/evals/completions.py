@@ -47,7 +47,7 @@ class SampleCompletions:
         sample: Sample = question.metadata["sample"]
         missing = _missing(self._pairs, sample)
         if not missing:
-            return Reply("\n\n".join(as_filled(sample[key]) for key in self._pairs.values()), calls=0)
+            return Reply(_visible("\n\n".join(as_filled(sample[key]) for key in self._pairs.values())), calls=0)
         # Asked again after a fault, the question goes on behind the last completion that arrived.
         replies = self._kept.setdefault((question.id, repeat), [])
         wanted = [(asked, model) for asked in missing for model in self._models]
@@ -102,6 +102,11 @@ def completions_in(predicted: str, pairs: Mapping[str, str], sample: Sample) -> 
         return {key: str(found[key]) for key in missing}
     except (ValueError, KeyError, TypeError):
         raise ModelError("unreadable", f"the answer does not hold {' and '.join(missing)}", calls=0) from None
+
+
+def _visible(text: str) -> str:
+    """Return a completion of the sample, which is graded even where it is blank: a blank answer would not be."""
+    return text if text.strip() else repr(text)
 
 
 def _missing(pairs: Mapping[str, str], sample: Sample) -> dict[str, str]:
