@@ -120,8 +120,9 @@ def read_choice(
 ) -> Found:
     """Return the choice of the first line that makes one, the last first with `from_end`.
 
-    A line counts without its ASCII punctuation, and with blanks for the marks of any script. One that makes two choices makes none; one that repeats
-    the text that was `judged` is not the judge's own, unless the reply is nothing else.
+    A line counts without its ASCII punctuation, and with blanks for the marks of any script. One that makes two
+    choices makes none; one that repeats the text that was `judged` is not the judge's own, unless the reply is
+    nothing else.
     """
     lines = [line.strip() for line in reply.split("\n") if line.translate(_WITHOUT_PUNCTUATION).strip()]
     echoes = _echoes(lines, judged) if len(lines) > 1 else set()
