@@ -145,9 +145,7 @@ def _made(line: str, choices: Iterable[str], matches: Callable[[str, str], bool]
 
 def _parts(line: str, at: int) -> bool:
     """Whether one word ends and another begins at `at`: no letter with a case, and no digit, on both sides."""
-    return not (
-        0 < at < len(line) and all(unicodedata.category(each)[:2] in _IN_WORDS for each in line[at - 1 : at + 1])
-    )
+    return not (0 < at < len(line) and all(unicodedata.category(each) in _IN_WORDS for each in line[at - 1 : at + 1]))
 
 
 _IN_WORDS = frozenset(("Lu", "Ll", "Lt", "Nd"))
