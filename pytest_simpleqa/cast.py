@@ -17,6 +17,7 @@ from .models.callables import callable_model
 from .models.protocol import Answerer, Model
 from .models.replay import ReplayAnswerer
 from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
+from .models.stated import stating
 from .models.wrapping import unwrapped
 from .prompts import Template
 from .runlog import Key
@@ -87,10 +88,12 @@ class Casting:
     def answerer(self, given: Any, params: Params, template: Template) -> Answerer:
         """Return what answers: a spec, an answerer, a model or a callable. Raises SimpleQAError."""
         if isinstance(given, str):
-            return resolve_answerer(given, params, template, self.around)
-        if isinstance(given, Answerer):
-            return given
-        return PromptAnswerer(self._model("answer", given, params), template)
+            return stating(resolve_answerer(given, params, template, self.around), template)
+        if not isinstance(given, Answerer):
+            return stating(PromptAnswerer(self._model("answer", given, params), template), template)
+        if template.asks_confidence:
+            raise OptionError(f"ask_confidence: {type(given).__name__} is sent no prompt that asks; wanted a model")
+        return given
 
     def judge(self, given: Any, params: Params, template: Template, parse: str) -> Judge:
         """Return what judges: a spec, a judge, a judge model or a callable. Raises SimpleQAError."""

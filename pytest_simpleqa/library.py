@@ -54,6 +54,7 @@ def run(
     *,
     answer_prompt: str | Template | None = None,
     grade_prompt: str | Template | None = None,
+    ask_confidence: bool = False,
     answer_params: Params | None = None,
     judge_params: Params | None = None,
     concurrency: int = 32,
@@ -75,7 +76,8 @@ def run(
     Keys come from the environment; relative paths count from the working directory. Plain callables run
     in threads, async ones on a loop of the run's own. Objects are closed at the end.
 
-    `answer_params` and `judge_params` (default `{"temperature": 0}`) are request parameters for specs and
+    With `ask_confidence` the answer prompt asks for a stated percentage as well, which the Report's `calibration` is
+    about. `answer_params` and `judge_params` (default `{"temperature": 0}`) are request parameters for specs and
     callables. `concurrency` counts pairs of answer and judge in flight, `per_question_timeout` seconds (0:
     none); `limit_questions=0` and `max_samples=-1` mean all. So many `sentinels`, answers whose verdict is known,
     are shown to the judge among the others. `hook` gets each Event: `start`, `qa_progress` every `progress_pct`
@@ -86,8 +88,9 @@ def run(
     """
     _check_numbers(concurrency, limit_questions, repeats, sentinels, max_samples, per_question_timeout, progress_pct)
     _check_parse(parse)
+    prompt = _template("answer_prompt", ANSWER_TEMPLATE if answer_prompt is None else answer_prompt, "question")
     prompts = (
-        _template("answer_prompt", ANSWER_TEMPLATE if answer_prompt is None else answer_prompt, "question"),
+        prompt.asking_confidence() if ask_confidence else prompt,
         _template(
             "grade_prompt",
             grade_template() if grade_prompt is None else grade_prompt,
@@ -146,6 +149,7 @@ def run(
             "sentinels": sentinels,
             "parse": parse,
             "include_topic_breakdown": include_topic_breakdown,
+            "ask_confidence": ask_confidence,
         },
         provenance=_provenance(population, prompts, cast),
         other_parse=_strict if parse == "paper" else parse_paper,

@@ -84,6 +84,7 @@ class Options:
             raise OptionError(
                 "--judge-llm is missing: name a judge model as <alias>[:<model>], or 'rules' for a rough offline judge"
             )
+        prompt = said.template("simpleqa_answer_prompt", Template(ANSWER_TEMPLATE), "question")
         return cls(
             answer_llm=answer_llm,
             judge_llm=judge_llm,
@@ -138,6 +139,7 @@ class Options:
             "topics": list(self.topics),
             "shard": list(self.shard),
             "fail_on": sorted(self.fail_on),
+            "ask_confidence": self.answer_prompt.asks_confidence,
             "sentinels": self.sentinels,
         }
 

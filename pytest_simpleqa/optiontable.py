@@ -41,6 +41,7 @@ OPTIONS = (
     Spec("answer_llm_param", "K=V", "request parameter for the answer model (V as JSON, else text); repeatable", True),
     Spec("judge_llm_param", "K=V", "request parameter for the judge (default temperature=0; K= drops it)", True),
     Spec("simpleqa_answer_prompt", "TEXT", "answer prompt, or file:PATH; holds {question} (default: just that)"),
+    Spec("simpleqa_ask_confidence", None, "ask in the answer prompt for a stated percentage as well", is_flag=True),
     Spec("simpleqa_grade_prompt", "TEXT", "grade prompt, or file:PATH; holds {question}, {target}, {predicted_answer}"),
     Spec("simpleqa_concurrency", "N", "answer+judge pairs in flight in the whole run (default 32)"),
     Spec("simpleqa_timeout", "SECONDS", "deadline of one question, from its first request (default 90; 0 = none)"),

@@ -17,7 +17,8 @@ from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
 from .models.protocol import Answerer, Model
-from .models.spec import Surroundings, resolve_answerer, split_spec
+from .models.spec import Params, Surroundings, resolve_answerer, split_spec
+from .models.stated import stating
 from .models.threads import DaemonThreads
 from .models.wrapping import wrapped
 from .plan import Plan
@@ -42,7 +43,7 @@ def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
     answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
     judge = resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper)
     return Cast(
-        wrapped(answerer, _wrappers(config, answerer), options.answer_prompt),
+        stating(wrapped(answerer, _wrappers(config, answerer), options.answer_prompt), options.answer_prompt),
         with_sentinels(judge, options.sentinels, plan.dataset.questions, plan.rows.questions, options.seed),
     )
 

@@ -115,6 +115,11 @@ def resolve_answerer(text: str, params: Params, template: Template, around: Surr
     alias, argument = split_spec(text)
     if alias in JUDGES_ONLY:
         raise SpecError(f"--answer-llm {text}: {alias} is a judge and answers nothing; use it with --judge-llm")
+    if alias in ("replay", "hook") and template.asks_confidence:
+        raise SpecError(
+            f"--simpleqa-ask-confidence: {alias} is sent no prompt that could ask; a recording has a column "
+            "'confidence', a hook returns Reply(text, extra={'confidence': 0.85})"
+        )
     if alias == "replay":
         recording = Recording.load(argument or "", around.base)
         recording.bind(around.questions)
