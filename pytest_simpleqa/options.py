@@ -93,7 +93,7 @@ class Options:
             dataset_base=base,
             answer_params=said.params("answer_llm_param", {}),
             judge_params=said.params("judge_llm_param", {"temperature": 0}),
-            answer_prompt=said.template("simpleqa_answer_prompt", Template(ANSWER_TEMPLATE), "question"),
+            answer_prompt=prompt.asking_confidence() if said.flag("simpleqa_ask_confidence") else prompt,
             grade_prompt=said.template(
                 "simpleqa_grade_prompt", grade_template(), "question", "target", "predicted_answer"
             ),
