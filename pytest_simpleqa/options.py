@@ -59,6 +59,12 @@ class Options:
     """Answers with a known verdict that the judge is shown; 0 = none."""
     paper: bool
     progress_pct: float
+    evals: tuple[str, ...]
+    """Names of evals, as typed; likewise `eval_set`."""
+    eval_set: str | None
+    eval_params: Params
+    """Laid over the `args` of every eval."""
+    registry_paths: tuple[Path, ...]
     environment: Mapping[str, str] = field(repr=False)
     """The shell's variables over those of the dotenv file."""
     invocation_dir: Path = field(default_factory=Path.cwd)
@@ -119,6 +125,10 @@ class Options:
             sentinels=said.whole("simpleqa_sentinels", 0, least=0),
             paper=said.choice("simpleqa_parse", ("strict", "paper")) == "paper",
             progress_pct=said.number("simpleqa_progress_pct", 25.0, most=100.0),
+            evals=tuple(said.many("simpleqa_eval")),
+            eval_set=said.text("simpleqa_eval_set"),
+            eval_params=said.assignments("simpleqa_eval_param"),
+            registry_paths=said.paths("simpleqa_registry_path"),
             environment=said.environment("simpleqa_env_file"),
             invocation_dir=said.invocation_dir,
         )

@@ -63,6 +63,10 @@ OPTIONS = (
     Spec("simpleqa_sentinels", "N", "show the judge N answers with a known verdict; one that fails them decides no gate"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
     Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
+    Spec("simpleqa_eval", "NAME", "an eval of a registry of OpenAI Evals, by name or alias; repeatable", True),
+    Spec("simpleqa_eval_set", "NAME", "all evals of an eval set"),
+    Spec("simpleqa_eval_param", "KEY=VALUE", "an argument of the evals, over their own (as JSON, else text)", True),
+    Spec("simpleqa_registry_path", "DIR", "a registry of evals, before ~/.evals; repeatable", True, is_path=True),
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),
 )  # fmt: skip
 
