@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,10 @@ class Cast:
     @property
     def local_paths(self) -> tuple[Path, ...]:
         """The model files that the embedded server is to serve."""
-        answering = getattr(unwrapped(self.answerer), "model", None)  # of whatever puts prompts to one
-        models = (answering, self.judge.model if self.judge else None)
-        return tuple({model.path: None for model in models if isinstance(model, LocalModel)})
+        askers = (unwrapped(self.answerer), self.judge)
+        return tuple(
+            {model.path: None for asker in askers for model in _models_of(asker) if isinstance(model, LocalModel)}
+        )
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -73,6 +74,15 @@ class Cast:
             self.answerer.describe() if self.answerer else {},
             self.judge.describe() if self.judge else {},
         )
+
+
+def _models_of(asker: object) -> Iterator[Model]:
+    """Yield the models that an answerer, a judge or a model puts prompts to, and those that they do."""
+    several = getattr(asker, "models", None)
+    for model in (getattr(asker, "model", None), *(several if isinstance(several, tuple) else ())):
+        if isinstance(model, Model):
+            yield model
+            yield from _models_of(model)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .cast import Cast, Casting
 from .dataset import load_dataset, select
 from .engine import Ask, Engine
 from .errors import OptionError, RunStopped
+from .evals.completion import completion_functions
 from .judges.parse import parse_paper, parse_verdict
 from .judges.protocol import Judge
 from .judges.sentinels import with_sentinels
@@ -104,7 +105,7 @@ def run(
     caller = current_caller()
     embedded = Embedded()
     casting = Casting(
-        Surroundings(os.environ, Path.cwd(), rows.questions, embedded.address),
+        Surroundings(os.environ, Path.cwd(), rows.questions, embedded.address, functions=completion_functions()),
         threads=concurrency,
         home=caller.loop if caller else None,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -57,6 +58,7 @@ def _surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> S
         questions=plan.rows.questions,
         local_address=embedded.address,
         model_hook=_model_hook(config),
+        functions=_functions(plan.options.registry_paths),
         threads=(threads := plan.options.concurrency),
         answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",), threads),
         judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted"), threads),
@@ -72,6 +74,15 @@ def _wrappers(config: pytest.Config, answerer: Answerer) -> list[Any]:
     except Exception as error:  # the user's code: told in one line, as any bad spec
         raise SpecError(f"the hook pytest_simpleqa_wrap failed: {error_line(error)}") from error
     return wrappers
+
+
+def _functions(registries: Sequence[Path]) -> Callable[[str, Params, Surroundings], Model]:
+    def make(name: str, params: Params, around: Surroundings) -> Model:
+        from .evals.completion import completion_functions  # most runs have none
+
+        return completion_functions(registries)(name, params, around)
+
+    return make
 
 
 def _model_hook(config: pytest.Config) -> Callable[[str], Model | None]:
