@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from typing import Any
 
 import pytest
 
 from pytest_simpleqa import run
-from pytest_simpleqa.cast import unwrapped
 from pytest_simpleqa.errors import OptionError, SpecError
 from pytest_simpleqa.models.replay import ReplayAnswerer
 from pytest_simpleqa.models.spec import PromptAnswerer
 from pytest_simpleqa.models.stated import StatingAnswerer, stating
+from pytest_simpleqa.models.wrapping import unwrapped
 from pytest_simpleqa.prompts import CONFIDENCE_REQUEST, Template
 from pytest_simpleqa.records import Question, Reply
 from pytest_simpleqa.testing import FakeJudge, FakeModel, fake_dataset
-
-from .quiz import Quiz
-from .small_run import error_line, report_of, run_json_of
 
 ASKING = Template("{question}").asking_confidence()
 QUESTION = Question("q1", "What is the capital of Australia?", "Canberra")
@@ -28,7 +23,11 @@ QUESTION = Question("q1", "What is the capital of Australia?", "Canberra")
 
 def answer(said: str | Reply) -> Reply:
     answerer = stating(PromptAnswerer(FakeModel(said), ASKING), ASKING)
-    return asyncio.run(answerer.answer(QUESTION, 1))
+
+    async def once() -> Reply:
+        return await answerer.answer(QUESTION, 1)
+
+    return asyncio.run(once())
 
 
 def test_the_request_stands_in_the_same_prompt() -> None:
