@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from .models.callables import callable_model
 from .models.protocol import Answerer, Model
 from .models.replay import ReplayAnswerer
 from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
+from .models.stated import stating
 from .models.wrapping import unwrapped
 from .prompts import Template
 from .runlog import Key
@@ -56,10 +57,10 @@ class Cast:
     @property
     def local_paths(self) -> tuple[Path, ...]:
         """The model files that the embedded server is to serve."""
-        inner = unwrapped(self.answerer)
-        answering = inner.model if isinstance(inner, PromptAnswerer) else None
-        models = (answering, self.judge.model if self.judge else None)
-        return tuple({model.path: None for model in models if isinstance(model, LocalModel)})
+        askers = (unwrapped(self.answerer), self.judge)
+        return tuple(
+            {model.path: None for asker in askers for model in _models_of(asker) if isinstance(model, LocalModel)}
+        )
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -75,6 +76,15 @@ class Cast:
         )
 
 
+def _models_of(asker: object) -> Iterator[Model]:
+    """Yield the models that an answerer, a judge or a model puts prompts to, and those that they do."""
+    several = getattr(asker, "models", None)
+    for model in (getattr(asker, "model", None), *(several if isinstance(several, tuple) else ())):
+        if isinstance(model, Model):
+            yield model
+            yield from _models_of(model)
+
+
 @dataclass(frozen=True)
 class Casting:
     """Makes an answerer and a judge of what a script gave."""
@@ -88,10 +98,12 @@ class Casting:
     def answerer(self, given: Any, params: Params, template: Template) -> Answerer:
         """Return what answers: a spec, an answerer, a model or a callable. Raises SimpleQAError."""
         if isinstance(given, str):
-            return resolve_answerer(given, params, template, self.around)
-        if isinstance(given, Answerer):
-            return given
-        return PromptAnswerer(self._model("answer", given, params), template)
+            return stating(resolve_answerer(given, params, template, self.around), template)
+        if not isinstance(given, Answerer):
+            return stating(PromptAnswerer(self._model("answer", given, params), template), template)
+        if template.asks_confidence:
+            raise OptionError(f"ask_confidence: {type(given).__name__} is sent no prompt that asks; wanted a model")
+        return given
 
     def judge(self, given: Any, params: Params, template: Template, parse: str) -> Judge:
         """Return what judges: a spec, a judge, a judge model or a callable. Raises SimpleQAError."""

@@ -14,6 +14,7 @@ from .intervals import Difference, z_of
 from .metrics import Interval
 from .pairing import FAILED, ComparedRow, by_question, difference, furthest_status, measure, pair, rows_of_report
 from .report import Report
+from .trust import doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ def _doubts(report: Report, max_failures: float) -> Iterable[str]:
         yield f"incomplete: {report.n:,} of {report.selected:,} rows have a result"
     if report.n and report.failures / report.n > max_failures:
         yield f"failures {report.failures:,} of {report.n:,} are above {max_failures:g}"
+    if judge_fails := doubt(report.sentinels):
+        yield judge_fails
 
 
 def _doubts_about(baseline: Baseline, rows: Sequence[ComparedRow], max_failures: float) -> Iterable[str]:

@@ -43,9 +43,9 @@ def pytest_simpleqa_wrap(answerer: Answerer, config: pytest.Config) -> Wrapper |
 
     That is an async function `(question, prompt, complete, repeat)`, or an object that is called like one. It
     gives a Reply, or the answer's text, and mostly gets it by `await complete(prompt)`, with the prompt that it
-    was given or another; it may call `complete` several times, or not at all. `prompt` is the rendered answer
-    prompt, or what a wrapper further out has made of it: a text, or chat messages. Around a recording or
-    `hook`, `complete` gives the answer to the question, whatever the prompt.
+    was given or another, and with request parameters as keywords; it may call it several times, or not at all.
+    `prompt` is the rendered answer prompt, or what a wrapper further out has made of it: a text, or chat
+    messages. Around a recording or `hook`, `complete` gives the answer to the question, whatever the prompt.
 
     Called once at configure in the process that reports, and once in each process that answers; it must not
     ask anything yet. Several wrappers stand around each other, those of conftest.py files around those of

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TypeVar
 
-from .metrics import Interval
+from .metrics import INTERVAL_RATES, Z_95, Interval, Rates, wilson
 
 Part = tuple[float, float]
 """What one question adds to a rate: numerator and denominator."""
@@ -21,10 +20,23 @@ POWER = 0.8
 
 def z_of(level: float) -> float:
     """Return the standard normal quantile that leaves `1 - level` outside, half on either side."""
+    from statistics import NormalDist  # not before: it brings fractions and decimals along
+
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 # -- one run --------------------------------------------------------------------------------------
+
+
+def intervals_of(counts: Rates) -> dict[str, Interval | None]:
+    """Return the 95 % intervals of the four rates (Wilson's) and of `f_score`, each row taken for itself."""
+    rest = counts.not_attempted + counts.failures
+    parts = {(2.0, 2.0): counts.correct, (0.0, 2.0): counts.incorrect, (0.0, 1.0): rest}
+    has_rate = counts.fraction("f_score")[1] > 0
+    return {
+        **{rate: wilson(*counts.fraction(rate)) for rate in INTERVAL_RATES},
+        "f_score": score_interval(parts, Z_95) if has_rate else None,
+    }
 
 
 def score_interval(questions: Mapping[Part, int], z: float) -> Interval | None:
@@ -168,7 +180,7 @@ def detectable(spread: float, n: int, z: float) -> float:
     `spread` is the mean square of their differences: for accuracy the share of questions that are
     right in one of the two runs only. One such question is assumed where there was none.
     """
-    return (z + NormalDist().inv_cdf(POWER)) * math.sqrt(max(spread, 1 / n) / n)
+    return (z + z_of(2 * POWER - 1)) * math.sqrt(max(spread, 1 / n) / n)
 
 
 def mcnemar(gained: int, lost: int) -> float:

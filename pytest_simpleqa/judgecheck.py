@@ -77,7 +77,12 @@ class JudgeCheck:
     def _judged(self, result: QuestionResult) -> str:
         if result.verdict == Verdict.NOT_ATTEMPTED and self.labelled.is_yes_no:
             return Verdict.INCORRECT.value
-        return result.verdict.value if result.verdict else FAILED
+        return _word(result)
+
+
+def _word(result: QuestionResult) -> str:
+    """Return what the judge made of an answer; a choice that is neither right nor wrong is no verdict on it."""
+    return result.verdict.value if result.verdict in GRADED else FAILED
 
 
 def check_judge(
@@ -131,7 +136,7 @@ def _head(check: JudgeCheck, width: int) -> Iterator[Line]:
 
 def _matrix(check: JudgeCheck, width: int) -> Iterator[Line]:
     """Yield a row for each label and a column for each verdict of the judge."""
-    counts = Counter((str(each.label), result.verdict or FAILED) for each, result in check.pairs)
+    counts = Counter((str(each.label), _word(result)) for each, result in check.pairs)
     labels = [verdict.value for verdict in GRADED if verdict != Verdict.NOT_ATTEMPTED or not check.labelled.is_yes_no]
     judged = [*(verdict.value for verdict in GRADED), *([FAILED] if check.report.failures else [])]
     yield Line.of(cut(left("label / judge", 15) + "".join(_WORDS[word].rjust(15) for word in judged), width))
@@ -157,8 +162,9 @@ def _figures(check: JudgeCheck, width: int, others: Sequence[KeptRun]) -> Iterat
 
 
 def _accuracy(errors: JudgeErrors, report: Report, name: str, width: int) -> Iterator[Line]:
-    yield _share(name, report.correct, report.n, width)
-    yield _figure("  corrected", errors.corrected(report.correct, report.n), "", width)
+    correct, rows = report.fraction("accuracy")
+    yield _share(name, correct, rows, width)
+    yield _figure("  corrected", errors.corrected(correct, rows), "", width)
 
 
 def _how(check: JudgeCheck) -> str:
@@ -191,7 +197,7 @@ def _disagreements(check: JudgeCheck, width: int) -> Iterator[Line]:
     first = f", the first {DISAGREEMENTS_SHOWN}" if len(found) > DISAGREEMENTS_SHOWN else ""
     yield Line.of(cut(f"{many(len(found), 'disagreement')}{first}", width), bold=True)
     for each, result in found[:DISAGREEMENTS_SHOWN]:
-        judged = _WORDS[result.verdict.value if result.verdict else FAILED]
+        judged = _WORDS[_word(result)]
         start = f"{each.question.id} {_WORDS[str(each.label)]}, judged {judged}:"
         texts = (("", each.question.problem), ("gold: ", each.question.answer), ("predicted: ", each.predicted))
         yield Line.of(fitted(start, texts, width))

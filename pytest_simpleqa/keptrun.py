@@ -10,6 +10,7 @@ from pathlib import Path
 from .baseline import Baseline, read_baseline
 from .download import dataset_name, fetch
 from .errors import DatasetError, RunError
+from .intervals import intervals_of
 from .metrics import Counts
 from .pairing import ComparedRow, rows_of, rows_of_report
 from .paths import typed_path
@@ -110,9 +111,14 @@ def _from_folder(folder: RunFolder, source: str | None, base: Path) -> KeptRun:
     results, torn = folder.results(population)
     report = build(folder, population, results, recorded=recorded)
     rows = tuple(rows_of(population.questions, results, folder.options.get("repeats", 1)))
-    is_stale = recorded is not None and recorded.verdicts != report.verdicts
+    is_stale = recorded is not None and _grounds(recorded) != _grounds(report)
     names = report.model, report.judge
     return KeptRun(report, rows, folder.path, *names, True, is_stale, tuple(results.values()), tuple(torn))
+
+
+def _grounds(report: Report) -> tuple[object, ...]:
+    """Return what gates are decided on."""
+    return report.verdicts, report.sentinels
 
 
 def _from_recording(path: Path, source: str | None, base: Path) -> KeptRun:
@@ -133,6 +139,7 @@ def _from_recording(path: Path, source: str | None, base: Path) -> KeptRun:
         population=len(rows),
         selected=len(rows),
         **asdict(counts),
+        intervals=intervals_of(counts),
         per_topic=None,
         per_answer_type=None,
         samples=(),

@@ -224,7 +224,11 @@ def _from_run(word: str, base: Path, dataset: str | None) -> Labelled:
     if len(kept.results) < kept.report.n:
         notes.append(f"the Report keeps {len(kept.results):,} of its {kept.report.n:,} rows")
     answers = tuple(
-        LabelledAnswer(Question(f"q{number:04}", result.question, result.gold), result.predicted or "", result.verdict)
+        LabelledAnswer(
+            Question(f"q{number:04}", result.question, result.gold),
+            result.predicted or "",
+            result.verdict if result.verdict in GRADED else None,
+        )
         for number, result in enumerate(results, start=1)
     )
     return Labelled(dataset_name(kept.path.name), answers, is_yes_no=False, notes=tuple(notes))

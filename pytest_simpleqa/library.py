@@ -19,8 +19,10 @@ from .cast import Cast, Casting
 from .dataset import load_dataset, select
 from .engine import Ask, Engine, Stage
 from .errors import OptionError, RunStopped
+from .evals.completion import completion_functions
 from .judges.parse import parse_paper, parse_verdict
 from .judges.protocol import Judge
+from .judges.sentinels import with_sentinels
 from .metrics import Counts
 from .models.embedded import Embedded
 from .models.protocol import Answerer, Model
@@ -53,11 +55,13 @@ def run(
     *,
     answer_prompt: str | Template | None = None,
     grade_prompt: str | Template | None = None,
+    ask_confidence: bool = False,
     answer_params: Params | None = None,
     judge_params: Params | None = None,
     concurrency: int = 32,
     limit_questions: int = 0,
     repeats: int = 1,
+    sentinels: int = 0,
     max_samples: int = 200,
     per_question_timeout: float = 90.0,
     parse: Literal["strict", "paper"] = "strict",
@@ -73,18 +77,21 @@ def run(
     Keys come from the environment; relative paths count from the working directory. Plain callables run
     in threads, async ones on a loop of the run's own. Objects are closed at the end.
 
-    `answer_params` and `judge_params` (default `{"temperature": 0}`) are request parameters for specs and
+    With `ask_confidence` the answer prompt asks for a stated percentage as well, which the Report's `calibration` is
+    about. `answer_params` and `judge_params` (default `{"temperature": 0}`) are request parameters for specs and
     callables. `concurrency` counts pairs of answer and judge in flight, `per_question_timeout` seconds (0:
-    none); `limit_questions=0` and `max_samples=-1` mean all. `hook` gets each Event: `start`, `qa_progress`
-    every `progress_pct` percent (0: never), `done`; an exception in it is only warned of.
+    none); `limit_questions=0` and `max_samples=-1` mean all. So many `sentinels`, answers whose verdict is known,
+    are shown to the judge among the others. `hook` gets each Event: `start`, `qa_progress` every `progress_pct`
+    percent (0: never), `done`; an exception in it is only warned of.
 
     A question that fails is a row of the Report. Raises SimpleQAError for a mistake, in one line and before
     anything is asked; RunCutShort, with the Report of what was finished, where the run stopped itself.
     """
-    _check_numbers(concurrency, limit_questions, repeats, max_samples, per_question_timeout, progress_pct)
+    _check_numbers(concurrency, limit_questions, repeats, sentinels, max_samples, per_question_timeout, progress_pct)
     _check_parse(parse)
+    prompt = _template("answer_prompt", ANSWER_TEMPLATE if answer_prompt is None else answer_prompt, "question")
     prompts = (
-        _template("answer_prompt", ANSWER_TEMPLATE if answer_prompt is None else answer_prompt, "question"),
+        prompt.asking_confidence() if ask_confidence else prompt,
         _template(
             "grade_prompt",
             grade_template() if grade_prompt is None else grade_prompt,
@@ -98,13 +105,19 @@ def run(
     caller = current_caller()
     embedded = Embedded()
     casting = Casting(
-        Surroundings(os.environ, Path.cwd(), rows.questions, embedded.address),
+        Surroundings(os.environ, Path.cwd(), rows.questions, embedded.address, functions=completion_functions()),
         threads=concurrency,
         home=caller.loop if caller else None,
     )
     cast = Cast(
         casting.answerer(answer, answer_params or {}, prompts[0]),
-        casting.judge(judge, {"temperature": 0} if judge_params is None else judge_params, prompts[1], parse),
+        with_sentinels(
+            casting.judge(judge, {"temperature": 0} if judge_params is None else judge_params, prompts[1], parse),
+            sentinels,
+            population.questions,
+            rows.questions,
+            seed=0,
+        ),
     )
     embedded.paths = cast.local_paths
     names = _names(answer, judge, cast)
@@ -134,8 +147,10 @@ def run(
             "max_samples": max_samples,
             "per_question_timeout": per_question_timeout,
             "repeats": repeats,
+            "sentinels": sentinels,
             "parse": parse,
             "include_topic_breakdown": include_topic_breakdown,
+            "ask_confidence": ask_confidence,
         },
         provenance=_provenance(population, prompts, cast),
         other_parse=_strict if parse == "paper" else parse_paper,
@@ -164,12 +179,19 @@ def _template(option: str, given: str | Template, *needed: str) -> Template:
 
 
 def _check_numbers(
-    concurrency: int, limit_questions: int, repeats: int, max_samples: int, timeout: float, progress_pct: float
+    concurrency: int,
+    limit_questions: int,
+    repeats: int,
+    sentinels: int,
+    max_samples: int,
+    timeout: float,
+    progress_pct: float,
 ) -> None:
     for name, value, least in (
         ("concurrency", concurrency, 1),
         ("limit_questions", limit_questions, 0),
         ("repeats", repeats, 1),
+        ("sentinels", sentinels, 0),
         ("max_samples", max_samples, -1),
     ):
         if value < least or int(value) != value:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from .errors import RunError
 from .records import QuestionResult
 from .report import UNSPECIFIED, Groups, Report, TopicReport
+from .reportbuild import measured
+from .trust import merged_tallies
 
 _SAME = ("dataset", "model", "judge", "name")
 _SAME_PROVENANCE = ("dataset_sha256", "answer_prompt_sha256", "grade_prompt_sha256", "answer", "judge")
@@ -59,7 +61,7 @@ def merge_reports(given: Iterable[NamedReport]) -> Report:
         "errors",
         "recorded",
     )
-    return replace(
+    merged = replace(
         shards[0],
         **{name: sum(getattr(report, name) for report in shards) for name in (*counts, "resumed")},
         started_at=started_at,
@@ -71,10 +73,12 @@ def merge_reports(given: Iterable[NamedReport]) -> Report:
         options={**shards[0].options, "shard": [1, 1]},
         usage={role: _usage([report.usage.get(role) or {} for report in shards]) for role in ("answer", "judge")},
         provenance=_provenance(shards),
+        sentinels=merged_tallies(report.sentinels for report in shards),
         gates=(),
         comparison=None,
         exit_status=None,
     )
+    return measured(merged)
 
 
 # -- whether they belong together -----------------------------------------------------------------

@@ -60,6 +60,12 @@ class Options:
     """Answers with a known verdict that the judge is shown; 0 = none."""
     paper: bool
     progress_pct: float
+    evals: tuple[str, ...]
+    """Names of evals, as typed; likewise `eval_set`."""
+    eval_set: str | None
+    eval_params: Params
+    """Laid over the `args` of every eval."""
+    registry_paths: tuple[Path, ...]
     environment: Mapping[str, str] = field(repr=False)
     """The shell's variables over those of the dotenv file."""
     invocation_dir: Path = field(default_factory=Path.cwd)
@@ -85,6 +91,7 @@ class Options:
             raise OptionError(
                 "--judge-llm is missing: name a judge model as <alias>[:<model>], or 'rules' for a rough offline judge"
             )
+        prompt = said.template("simpleqa_answer_prompt", Template(ANSWER_TEMPLATE), "question")
         return cls(
             answer_llm=answer_llm,
             judge_llm=judge_llm,
@@ -93,7 +100,7 @@ class Options:
             dataset_base=base,
             answer_params=said.params("answer_llm_param", {}),
             judge_params=said.params("judge_llm_param", {"temperature": 0}),
-            answer_prompt=said.template("simpleqa_answer_prompt", Template(ANSWER_TEMPLATE), "question"),
+            answer_prompt=prompt.asking_confidence() if said.flag("simpleqa_ask_confidence") else prompt,
             grade_prompt=said.template(
                 "simpleqa_grade_prompt", grade_template(), "question", "target", "predicted_answer"
             ),
@@ -119,6 +126,10 @@ class Options:
             sentinels=said.whole("simpleqa_sentinels", 0, least=0),
             paper=said.choice("simpleqa_parse", ("strict", "paper")) == "paper",
             progress_pct=said.number("simpleqa_progress_pct", 25.0, most=100.0),
+            evals=tuple(said.many("simpleqa_eval")),
+            eval_set=said.text("simpleqa_eval_set"),
+            eval_params=said.assignments("simpleqa_eval_param"),
+            registry_paths=said.paths("simpleqa_registry_path"),
             environment=said.environment("simpleqa_env_file"),
             invocation_dir=said.invocation_dir,
         )
@@ -145,6 +156,7 @@ class Options:
             "topics": list(self.topics),
             "shard": list(self.shard),
             "fail_on": sorted(self.fail_on),
+            "ask_confidence": self.answer_prompt.asks_confidence,
             "sentinels": self.sentinels,
         }
 

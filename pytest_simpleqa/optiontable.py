@@ -41,6 +41,7 @@ OPTIONS = (
     Spec("answer_llm_param", "K=V", "request parameter for the answer model (V as JSON, else text); repeatable", True),
     Spec("judge_llm_param", "K=V", "request parameter for the judge (default temperature=0; K= drops it)", True),
     Spec("simpleqa_answer_prompt", "TEXT", "answer prompt, or file:PATH; holds {question} (default: just that)"),
+    Spec("simpleqa_ask_confidence", None, "ask in the answer prompt for a stated percentage as well", is_flag=True),
     Spec("simpleqa_grade_prompt", "TEXT", "grade prompt, or file:PATH; holds {question}, {target}, {predicted_answer}"),
     Spec("simpleqa_concurrency", "N", "answer+judge pairs in flight in the whole run (default 32)"),
     Spec("simpleqa_timeout", "SECONDS", "deadline of one question, from its first request (default 90; 0 = none)"),
@@ -62,6 +63,10 @@ OPTIONS = (
     Spec("simpleqa_sentinels", "N", "show the judge N answers with a known verdict; one that fails them decides no gate"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
     Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
+    Spec("simpleqa_eval", "NAME", "an eval of a registry of OpenAI Evals, by name or alias; repeatable", True),
+    Spec("simpleqa_eval_set", "NAME", "all evals of an eval set"),
+    Spec("simpleqa_eval_param", "KEY=VALUE", "an argument of the evals, over their own (as JSON, else text)", True),
+    Spec("simpleqa_registry_path", "DIR", "a registry of evals, before ~/.evals; repeatable", True, is_path=True),
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),
 )  # fmt: skip
 

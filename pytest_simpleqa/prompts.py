@@ -14,6 +14,10 @@ from .records import Question
 _PLACEHOLDER = re.compile(r"\{(question|target|predicted_answer)\}")
 
 ANSWER_TEMPLATE = "{question}"
+CONFIDENCE_REQUEST = (
+    'After your answer write one more line, "Confidence: N%", where N is how likely your answer is to be right, '
+    "from 0 to 100."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,8 @@ class Template:
     """A prompt text with placeholders; braces around anything else stay as they are."""
 
     text: str
+    asks_confidence: bool = False
+    """Whether the answer is to state how sure it is, for us to take out again."""
 
     @property
     def sha256(self) -> str:
@@ -36,6 +42,10 @@ class Template:
         """Return the text with the placeholders replaced in one pass: inserted text is never read again."""
         values = {"question": question.problem, "target": question.answer, "predicted_answer": predicted}
         return _PLACEHOLDER.sub(lambda match: values[match[1]], self.text)
+
+    def asking_confidence(self) -> Template:
+        """Return the prompt that asks for a stated confidence as well."""
+        return Template(f"{self.text.rstrip()}\n\n{CONFIDENCE_REQUEST}", asks_confidence=True)
 
     def require(self, option: str, *names: str) -> None:
         """Raise OptionError if a placeholder of `names` is missing, naming `option`."""

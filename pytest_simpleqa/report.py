@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from .errors import RunError
-from .metrics import INTERVAL_RATES, Counts, Rates
+from .metrics import INTERVAL_RATES, Counts, Interval, Rates
 from .records import QuestionResult, Verdict
 
 SCHEMA_VERSION = 1
@@ -21,28 +21,49 @@ _SOMETIMES = "recorded"
 _RATES = (*INTERVAL_RATES, "coverage", "f_score")
 _DIGITS = 4
 """Decimals of an interval's ends: more would claim a precision that an interval does not have."""
+_WHERE_THERE = ("repeats", "calibration", "sentinels")
+"""Parts that stand in the document only where the run has them."""
+
+Intervals = Mapping[str, Interval | None]
+"""The 95 % interval of a rate, by its name; None for a rate that is None."""
+
+
+class Measured(Rates):
+    """Rates with the intervals that were found for them."""
+
+    __slots__ = ()
+
+    intervals: Intervals
+
+    def interval(self, rate: str) -> Interval | None:
+        """Return the 95 % interval of `rate`: the one that was found, else Wilson's."""
+        return self.intervals[rate] if rate in self.intervals else super().interval(rate)
 
 
 @dataclass(frozen=True, slots=True)
-class TopicReport(Counts):
+class TopicReport(Measured, Counts):
     """The counts and rates of one topic (or one answer type)."""
 
+    intervals: Intervals = field(default_factory=dict)
+    """Of the four rates; empty in the Report of an earlier version."""
+
     def to_json(self) -> dict[str, Any]:
-        """Return counts and rates in plain JSON types."""
-        return {**_counts(self), **_values(self, INTERVAL_RATES)}
+        """Return counts, rates and intervals in plain JSON types."""
+        known = {"intervals": _intervals_to_json(self.intervals)} if self.intervals else {}
+        return {**_counts(self), **_values(self, INTERVAL_RATES), **known}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read the counts; the rates follow from them. Raises RunError."""
-        return cls(**_read_counts(data))
+        """Read counts and intervals; the rates follow from the counts. Raises RunError."""
+        return cls(**_read_counts(data), intervals=_read_intervals(data))
 
 
 Groups = Mapping[str, TopicReport]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Rates):
-    """One run, counted. Rates, intervals and `complete` follow from the counts and are stored nowhere else."""
+class Report(Measured):
+    """One run, counted. Rates and `complete` follow from the counts and are stored nowhere else."""
 
     name: str
     """The run: the dataset's name, a fixture test function or an eval."""
@@ -66,9 +87,17 @@ class Report(Rates):
     judge_failures: int
     errors: int
     recorded: int = 0
+    intervals: Intervals
+    """Of the four rates and of `f_score`; clustered by question where it was asked several times."""
     per_topic: Groups | None
     """By topic; None where the breakdown is off."""
     per_answer_type: Groups | None
+    repeats: Mapping[str, Any] | None = None
+    """How the repeats of a question agree; None where each was asked once."""
+    calibration: Mapping[str, Any] | None = None
+    """How often answers are right beside what they claim; None where none carries a confidence."""
+    sentinels: Mapping[str, Any] | None = None
+    """What the judge made of its sentinels; None where it was shown none."""
     samples: tuple[QuestionResult, ...]
     """The first results, in dataset order."""
     verdicts: tuple[tuple[str, str, int, Verdict | None], ...]
@@ -98,11 +127,6 @@ class Report(Rates):
         """Seconds from the session's start to its end."""
         return self.duration_ms / 1000
 
-    @property
-    def intervals(self) -> dict[str, tuple[float, float] | None]:
-        """Wilson 95 % intervals of the four rates, to 4 decimals."""
-        return {rate: _rounded(self.interval(rate)) for rate in INTERVAL_RATES}
-
     def to_json(self) -> dict[str, Any]:
         """Return the document in plain JSON types; `from_json` reads it back."""
         return {
@@ -112,9 +136,10 @@ class Report(Rates):
             **_values(self, ("duration_ms", "population", "selected", "complete")),
             **_counts(self),
             **_values(self, _RATES),
-            "intervals": {rate: list(ends) if ends else None for rate, ends in self.intervals.items()},
+            "intervals": _intervals_to_json(self.intervals),
             "per_topic": _groups_to_json(self.per_topic),
             "per_answer_type": _groups_to_json(self.per_answer_type),
+            **{key: dict(part) for key in _WHERE_THERE if (part := getattr(self, key)) is not None},
             "samples": [result.to_sample() for result in self.samples],
             "verdicts": [[*row[:3], row[3].value if row[3] else None] for row in self.verdicts],
             **{key: dict(getattr(self, key)) for key in ("options", "usage", "provenance")},
@@ -144,8 +169,10 @@ class Report(Rates):
             population=population,
             selected=selected,
             **counts,
+            intervals=_read_intervals(data),
             per_topic=_groups_from_json(_get(data, "per_topic", dict, None)),
             per_answer_type=_groups_from_json(_get(data, "per_answer_type", dict, None)),
+            **{key: _get(data, key, dict, None) for key in _WHERE_THERE},
             samples=_convert("samples", _read_samples, _get(data, "samples", list)),
             verdicts=_convert("verdicts", _read_verdicts, _get(data, "verdicts", list)),
             options=_get(data, "options", dict),
@@ -158,8 +185,8 @@ class Report(Rates):
         )
 
 
-def _rounded(ends: tuple[float, float] | None) -> tuple[float, float] | None:
-    return (round(ends[0], _DIGITS), round(ends[1], _DIGITS)) if ends else None
+def _intervals_to_json(intervals: Intervals) -> dict[str, list[float] | None]:
+    return {rate: [round(end, _DIGITS) for end in ends] if ends else None for rate, ends in intervals.items()}
 
 
 def _values(source: object, names: Iterable[str]) -> dict[str, Any]:
@@ -201,7 +228,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _read_counts(data: Mapping[str, Any]) -> dict[str, int]:
+def _read_counts(data: Mapping[str, Any]) -> dict[str, Any]:
     counts: dict[str, int] = {key: _get(data, key, int) for key in _COUNTS}
     if recorded := _get(data, _SOMETIMES, int, 0):
         counts[_SOMETIMES] = recorded
@@ -209,6 +236,18 @@ def _read_counts(data: Mapping[str, Any]) -> dict[str, int]:
     if min(parts) < 0 or sum(parts) != total:
         raise RunError(f"{', '.join([*counts][1:])} are {parts} and do not add up to 'n' {total}")
     return counts
+
+
+def _read_intervals(data: Mapping[str, Any]) -> Intervals:
+    found = _get(data, "intervals", dict, {})
+    return {str(rate): _convert("intervals", _read_ends, ends) for rate, ends in found.items()}
+
+
+def _read_ends(ends: Any) -> Interval | None:
+    if ends is None:
+        return None
+    low, high = ends
+    return float(low), float(high)
 
 
 def _groups_from_json(data: Mapping[str, Any] | None) -> Groups | None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from .metrics import Counts
+from .calibration import calibration
+from .intervals import intervals_of
+from .metrics import INTERVAL_RATES, Counts, Rates
+from .pairing import ComparedRow, rows_of, rows_of_report
 from .records import Question, QuestionResult, Usage, Verdict
-from .report import UNSPECIFIED, Report, TopicReport
+from .repeats import clustered_intervals, consistency
+from .report import UNSPECIFIED, Groups, Intervals, Report, TopicReport
+from .trust import tally
+
+_Row = TypeVar("_Row")
 
 
 def build_report(
@@ -47,6 +54,7 @@ def build_report(
     found = {(q.id, repeat): results[q.id, repeat] for q, repeat in rows if (q.id, repeat) in results}
     done = list(found.values())
     counts = Counts.from_results(done)
+    askings = rows_of(population, found, repeats) if repeats > 1 else []
     return Report(
         name=dataset if name is None else name,
         dataset=dataset,
@@ -58,8 +66,12 @@ def build_report(
         # Rows finished ahead of a stop count, so there may be more results than the selection knew of.
         selected=len(rows) if selected is None else max(selected, counts.n),
         **asdict(counts),
-        per_topic=_grouped((r.topic, r.status) for r in done) if topic_breakdown else None,
-        per_answer_type=_grouped((r.answer_type, r.status) for r in done) if topic_breakdown else None,
+        intervals=_intervals(counts, askings),
+        per_topic=_grouped("topic", done, askings) if topic_breakdown else None,
+        per_answer_type=_grouped("answer_type", done, askings) if topic_breakdown else None,
+        repeats=consistency(askings, repeats) if askings else None,
+        calibration=calibration(done, asked=bool((options or {}).get("ask_confidence"))),
+        sentinels=tally(done, asked_for=(options or {}).get("sentinels", 0)),
         samples=tuple(done if max_samples < 0 else done[:max_samples]),
         verdicts=tuple(
             (q.question_hash, q.gold_hash, repeat, result.verdict if (result := found.get((q.id, repeat))) else None)
@@ -78,13 +90,68 @@ def build_report(
     )
 
 
-def _grouped(rows: Iterable[tuple[str | None, str]]) -> dict[str, TopicReport]:
-    """Count statuses by group: sorted by name, the rows without one last."""
-    groups: dict[str, list[str]] = {}
-    for group, status in rows:
-        groups.setdefault(group or UNSPECIFIED, []).append(status)
-    order = sorted(groups, key=lambda group: (group == UNSPECIFIED, group))
-    return {group: TopicReport.from_statuses(groups[group]) for group in order}
+def measured(report: Report) -> Report:
+    """Return a Report, put together from others, with what follows from its counts, verdicts and samples.
+
+    Intervals by topic of repeated questions, and the calibration, follow from whole rows: they are there only where
+    the samples keep all of them.
+    """
+    repeats = max((repeat for _, _, repeat, _ in report.verdicts), default=1)
+    askings = rows_of_report(report) if repeats > 1 else []
+    is_whole = len(report.samples) == report.n
+    asked = bool(report.options.get("ask_confidence"))
+    return replace(
+        report,
+        intervals=_intervals(report, askings),
+        per_topic=_measured_groups("topic", report.per_topic, askings, is_whole),
+        per_answer_type=_measured_groups("answer_type", report.per_answer_type, askings, is_whole),
+        repeats=consistency(askings, repeats) if askings else None,
+        calibration=calibration(report.samples, asked=asked) if is_whole else None,
+    )
+
+
+def _measured_groups(
+    label: str, groups: Groups | None, askings: Sequence[ComparedRow], is_whole: bool
+) -> Groups | None:
+    if groups is None:
+        return None
+    asked = _by_group(label, askings)
+    return {
+        name: replace(
+            group,
+            intervals=_of_rates(_intervals(group, asked.get(name, []))) if is_whole or not askings else {},
+        )
+        for name, group in groups.items()
+    }
+
+
+def _grouped(label: str, done: Iterable[QuestionResult], askings: Iterable[ComparedRow]) -> dict[str, TopicReport]:
+    """Count the rows by group: sorted by name, those without one last."""
+    groups, asked = _by_group(label, done), _by_group(label, askings)
+    return {
+        group: _topic(Counts.from_results(groups[group]), asked.get(group, []))
+        for group in sorted(groups, key=lambda group: (group == UNSPECIFIED, group))
+    }
+
+
+def _by_group(label: str, rows: Iterable[_Row]) -> dict[str, list[_Row]]:
+    groups: dict[str, list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, label) or UNSPECIFIED, []).append(row)
+    return groups
+
+
+def _topic(counts: Counts, askings: Sequence[ComparedRow]) -> TopicReport:
+    return TopicReport(**asdict(counts), intervals=_of_rates(_intervals(counts, askings)))
+
+
+def _of_rates(intervals: Intervals) -> Intervals:
+    return {rate: intervals[rate] for rate in INTERVAL_RATES}
+
+
+def _intervals(counts: Rates, askings: Sequence[ComparedRow]) -> Intervals:
+    """Return the intervals of what was counted; `askings` are its rows where questions were asked several times."""
+    return clustered_intervals(askings) if askings else intervals_of(counts)
 
 
 def _usage(usages: Sequence[Usage]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +62,18 @@ class Said:
 
     def path_text(self, name: str) -> tuple[str | None, Path]:
         """Return the text, and the folder that a relative path in it counts from."""
-        text = self.text(name)
-        from_ini = self.value(name)[1].startswith("ini")
-        if from_ini and self.config.inipath is not None:
-            return text, self.config.inipath.parent
-        return text, self.invocation_dir
+        return self.text(name), self._path_base(name)
 
     def path(self, name: str) -> Path | None:
         text, base = self.path_text(name)
         return None if text is None or text == "-" else typed_path(text, base)
+
+    def paths(self, name: str) -> tuple[Path, ...]:
+        return tuple(typed_path(text, self._path_base(name)) for text in self.many(name))
+
+    def _path_base(self, name: str) -> Path:
+        from_ini = self.value(name)[1].startswith("ini")
+        return self.config.inipath.parent if from_ini and self.config.inipath is not None else self.invocation_dir
 
     def whole(self, name: str, default: int, least: int | None = None) -> int:
         text = self.text(name)
@@ -131,15 +134,23 @@ class Said:
 
     def params(self, name: str, defaults: Params) -> Params:
         params = dict(defaults)
+        for text, key, value in self._assigned(name, "temperature=0"):
+            if key in ("model", "messages", "stream"):
+                raise OptionError(f"{self.value(name)[1]} {text!r}: {key} is set by the run itself")
+            # None leaves a parameter out, the connection's own default included.
+            params[key] = None if value == "" else _json_or_text(value)
+        return params
+
+    def assignments(self, name: str) -> Params:
+        """Return what every NAME=VALUE says, its value read as JSON, else as text."""
+        return {key: _json_or_text(value) for _, key, value in self._assigned(name, "max_tokens=100")}
+
+    def _assigned(self, name: str, example: str) -> Iterator[tuple[str, str, str]]:
         for text in self.many(name):
             key, equals, value = text.partition("=")
             if not equals or not key.strip().isidentifier():
-                raise self._wrong(name, text, "NAME=VALUE, such as temperature=0")
-            if key.strip() in ("model", "messages", "stream"):
-                raise OptionError(f"{self.value(name)[1]} {text!r}: {key.strip()} is set by the run itself")
-            # None leaves a parameter out, the connection's own default included.
-            params[key.strip()] = None if value == "" else _json_or_text(value)
-        return params
+                raise self._wrong(name, text, f"NAME=VALUE, such as {example}")
+            yield text, key.strip(), value
 
     def template(self, name: str, default: Template, *needed: str) -> Template:
         text, base = self.path_text(name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -17,7 +18,8 @@ from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
 from .models.protocol import Answerer, Model
-from .models.spec import Surroundings, resolve_answerer, split_spec
+from .models.spec import Params, Surroundings, resolve_answerer, split_spec
+from .models.stated import stating
 from .models.threads import DaemonThreads
 from .models.wrapping import wrapped
 from .plan import Plan
@@ -42,7 +44,7 @@ def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
     answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
     judge = resolve_judge(options.judge_llm, options.judge_params, options.grade_prompt, judging, paper=options.paper)
     return Cast(
-        wrapped(answerer, _wrappers(config, answerer), options.answer_prompt),
+        stating(wrapped(answerer, _wrappers(config, answerer), options.answer_prompt), options.answer_prompt),
         with_sentinels(judge, options.sentinels, plan.dataset.questions, plan.rows.questions, options.seed),
     )
 
@@ -56,6 +58,7 @@ def _surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> S
         questions=plan.rows.questions,
         local_address=embedded.address,
         model_hook=_model_hook(config),
+        functions=_functions(plan.options.registry_paths),
         threads=(threads := plan.options.concurrency),
         answer_hook=_caller(hook.pytest_simpleqa_answer, config, ("question",), threads),
         judge_hook=_caller(hook.pytest_simpleqa_judge, config, ("question", "predicted"), threads),
@@ -71,6 +74,15 @@ def _wrappers(config: pytest.Config, answerer: Answerer) -> list[Any]:
     except Exception as error:  # the user's code: told in one line, as any bad spec
         raise SpecError(f"the hook pytest_simpleqa_wrap failed: {error_line(error)}") from error
     return wrappers
+
+
+def _functions(registries: Sequence[Path]) -> Callable[[str, Params, Surroundings], Model]:
+    def make(name: str, params: Params, around: Surroundings) -> Model:
+        from .evals.completion import completion_functions  # most runs have none
+
+        return completion_functions(registries)(name, params, around)
+
+    return make
 
 
 def _model_hook(config: pytest.Config) -> Callable[[str], Model | None]:

@@ -14,6 +14,7 @@ from .records import QuestionResult
 from .report import Report
 from .textline import Line as Line  # what the summary is made of, for those who show it
 from .textline import Markup, Span, spaced, wrapped
+from .trust import doubt, in_words
 from .wording import columns, cut, ends, left, many, one_line, rate, shown, span, speed, visible
 
 WRONG_SHOWN = 20
@@ -52,7 +53,12 @@ def summary_lines(
     blocks = [
         [Line.of(shown(f"{report.name}: {report.model}, judged by {report.judge}", width), bold=True)],
         list(_table(report, width, topics=verbosity >= 0)),
-        [*_incomplete(report, width, resume), *_failures(report, rows, width), *gate_lines(report, width)],
+        [
+            *_incomplete(report, width, resume),
+            *_failures(report, rows, width),
+            *_sentinels(report, width),
+            *gate_lines(report, width),
+        ],
         comparison_lines(report, width, brief=verbosity < 0),
         list(_facts(report, width, run_dir, out)),
         list(_wrong(report, rows, width, prefix or report.name)) if verbosity >= 0 else [],
@@ -182,6 +188,17 @@ def _failures(report: Report, rows: Iterable[QuestionResult], width: int) -> Ite
         yield Line.of(shown(f"  {number:,} {kind}: {message}", width))
     if (left := len(reasons) - ERRORS_SHOWN) > 0:
         yield Line.of(shown(f"  and {many(left, 'further reason')}", width))
+
+
+def _sentinels(report: Report, width: int) -> Iterator[Line]:
+    """Yield what the judge made of its sentinels: a warning where it is not to be trusted."""
+    if report.sentinels is None:
+        return
+    why = doubt(report.sentinels)
+    text = f"{why}: do not trust its verdicts" if why else in_words(report.sentinels)
+    markup: Markup = {"red": True, "bold": True} if why else {}
+    for line in wrapped(visible(text), width, indent="  "):
+        yield Line.of(line, **markup)
 
 
 def gate_lines(report: Report, width: int) -> Iterator[Line]:

@@ -88,15 +88,15 @@ def doubt(counted: Tally | None) -> str | None:
 
 
 def in_words(counted: Tally) -> str:
-    """Return `the judge failed 3 of 20 sentinels (gold graded incorrect 2, ...)`."""
+    """Return what was made of them: `the judge failed 3 of 20 sentinels (gold graded incorrect 2, ...)`."""
+    if not counted["failed"]:
+        return f"the judge passed all {counted['n']:,} sentinels"
     kinds = Counter(
         f"{_word(check['kind'])} " + (f"graded {_word(check['verdict'])}" if check["verdict"] else "without a verdict")
         for check in counted["failed_checks"]
     )
     details = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
-    return f"the judge failed {counted['failed']:,} of {counted['n']:,} sentinels" + (
-        f" ({details})" if details else ""
-    )
+    return f"the judge failed {counted['failed']:,} of {counted['n']:,} sentinels ({details})"
 
 
 def _word(name: str) -> str:

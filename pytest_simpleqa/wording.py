@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from .metrics import Interval, Rates
 from .report import Report
+from .trust import doubt
 
 _JOINERS = "\u200c\u200d"
 """Zero-width (non-)joiners: invisible, yet part of how emoji and several scripts are written."""
@@ -169,6 +170,8 @@ def one_line(report: Report) -> str:
     ]
     if report.failures:
         pieces.append(many(report.failures, "failure"))
+    if why := doubt(report.sentinels):
+        pieces.append(why)
     gates = Counter(str(gate.get("verdict")) for gate in report.gates)
     pieces += [f"{many(number, 'gate')} {visible(verdict)}" for verdict, number in gates.items()]
     return f"{visible(report.name)}: {', '.join(pieces)}"

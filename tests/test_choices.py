@@ -69,6 +69,8 @@ def test_scores_are_a_number_for_each_choice() -> None:
         ("(A) The submitted answer says less.", "A"),
         ("A is what holds.", "A"),
         ("选择B", "B"),
+        ("答案：B。", "B"),
+        ("“B”", "B"),
         ("Answer: D", "D"),
         ("A careful look at it shows D", "D"),
     ],

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fake_server import FakeServer
-from tests.small_run import report_of
+from tests.fake_server import FakeServer, error
+from tests.small_run import report_of, run_dirs
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "conftest_examples"
 ANSWERS = '''
@@ -32,12 +33,14 @@ def command_of(example: str) -> list[str]:
     return shlex.split(line)
 
 
-def run_example(pytester: pytest.Pytester, example: str, *more: str) -> pytest.RunResult:
-    """Run an example as its docstring says, with a callable in the place of `local`."""
+def run_example(
+    pytester: pytest.Pytester, example: str, *more: str, local: str = "python:answers:answer"
+) -> pytest.RunResult:
+    """Run an example as its docstring says, with a callable, or another model, in the place of `local`."""
     pytester.makeconftest((EXAMPLES / example).read_text(encoding="utf-8"))
     pytester.makepyfile(answers=ANSWERS)
     words = command_of(example)
-    args = ["python:answers:answer" if word == "local" else word for word in words[words.index("pytest") + 1 :]]
+    args = [local if word == "local" else word for word in words[words.index("pytest") + 1 :]]
     return pytester.runpytest_subprocess(*args, "-W", "error", *more, timeout=100)
 
 
@@ -56,6 +59,15 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what the examples look for out of the environment."""
     for name in ("CHAT_WEBHOOK_URL", "GITHUB_STEP_SUMMARY", "HOUSE_URL", "HOUSE_KEY", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """A server behind the spec `fake:m`."""
+    with FakeServer() as started:
+        for name, value in started.environment().items():
+            monkeypatch.setenv(name, value)
+        yield started
 
 
 def test_every_example_is_run_here_and_named_in_the_readme() -> None:
@@ -154,3 +166,66 @@ def test_wrong_answers_are_kept_as_they_arrive(pytester: pytest.Pytester, more: 
     run_example(pytester, "conftest_result.py", *more)
     ids = [row["id"] for row in lines_of(pytester.path / "wrong.jsonl")]
     assert len(ids) == len(set(ids)) == report_of(pytester.path)["incorrect"] == 58
+
+
+def test_the_prompt_depends_on_the_question(pytester: pytest.Pytester, server: FakeServer) -> None:
+    """Each question is asked for the form that its answer type wants."""
+    run_example(pytester, "conftest_wrap_prompt.py", local="fake:m")
+    prompts = {request.prompt for request in server.answers}
+    assert "How many days does a leap year have?\nAnswer with a number in figures." in prompts
+    assert "Who wrote Romeo and Juliet?\nAnswer with the full name." in prompts
+    assert "Which currency is used in Japan?\nAnswer in one short sentence." in prompts
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["bare", "n2"])
+def test_a_system_message_stands_before_every_prompt(
+    pytester: pytest.Pytester, server: FakeServer, more: tuple[str, ...]
+) -> None:
+    """Every request begins with the system message, bare and under -n; another message is another run to resume."""
+    run_example(pytester, "conftest_wrap_system.py", "--simpleqa-limit=20", *more, local="fake:m")
+    first = [request.body["messages"][0] for request in server.answers]
+    (pytester.path / "system.txt").write_text("Be brief.", encoding="utf-8")
+    again = run_example(
+        pytester, "conftest_wrap_system.py", "--simpleqa-limit=20", "--simpleqa-resume=latest", local="fake:m"
+    )
+    assert len(first) == 20
+    assert {message["role"] for message in first} == {"system"}
+    wrapper = report_of(pytester.path)["provenance"]["answer"]["wrapped_by"][0]
+    assert wrapper["name"] == "conftest:WithSystem"
+    assert again.ret == 4
+    again.stderr.fnmatch_lines(["*that run is another one: answer wrapped_by*"])
+
+
+def test_only_the_marked_answer_is_judged(pytester: pytest.Pytester, server: FakeServer) -> None:
+    """What stands behind `Answer:` is the answer, and the whole reply is kept beside it."""
+    server.script(lambda body, nth: "It is a city.\n**Answer:** Paris" if "France" in str(body) else None)
+    run_example(pytester, "conftest_wrap_answer.py", "--simpleqa-limit=4", local="fake:m")
+    sample = samples_of(pytester.path)["What is the capital of France?"]
+    assert (sample["predicted"], sample["verdict"]) == ("Paris", "correct")
+    assert sample["raw"] == "It is a city.\n**Answer:** Paris"
+
+
+def test_answers_are_kept_from_run_to_run(pytester: pytest.Pytester, server: FakeServer) -> None:
+    """The second run asks only what failed in the first, and its kept answers cost no call."""
+    server.script(lambda body, nth: error(400) if "Mona Lisa" in str(body) else None)
+    run_example(pytester, "conftest_wrap_cache.py", "--simpleqa-limit=10", local="fake:m")
+    server.script(None)
+    asked = len(server.answers)
+    run_example(pytester, "conftest_wrap_cache.py", "--simpleqa-limit=10", local="fake:m")
+    assert [request.prompt for request in server.answers[asked:]] == ["Who painted the Mona Lisa?"]
+    reports = [json.loads((path / "report.json").read_text(encoding="utf-8")) for path in run_dirs(pytester.path)]
+    assert [(report["n"], report["errors"]) for report in reports] == [(10, 1), (10, 0)]
+    assert reports[1]["usage"]["answer"]["calls"] == 1
+    kept, new = (row["predicted"] for report in reports for row in report["samples"][:1])
+    assert kept == new
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["bare", "n2"])
+def test_skipped_questions_are_not_asked(pytester: pytest.Pytester, server: FakeServer, more: tuple[str, ...]) -> None:
+    """A question with a skip mark costs no request and says why; the Report is incomplete without it."""
+    result = run_example(pytester, "conftest_skip.py", *more, local="fake:m")
+    prompts = [request.prompt for request in server.answers]
+    report = report_of(pytester.path)
+    assert (report["n"], report["selected"], report["complete"]) == (54, 60, False)
+    assert len(prompts) == len(set(prompts)) == 54
+    result.stdout.fnmatch_lines(["SKIPPED*our product knows nothing of video games"])

@@ -289,6 +289,8 @@ def test_a_key_in_an_answer_is_masked(server: FakeServer) -> None:
     reply = ask(server)
     assert (reply.text, reply.raw, reply.model) == ("it is ***", "<think>***</think>it is ***", "***")
     assert KEY not in repr(reply)
+    server.script(lambda body, nth: completion(None, tool_calls=[{"id": "1", "function": {"arguments": KEY}}]))
+    assert ask(server).extra == {"tool_calls": [{"id": "1", "function": {"arguments": "***"}}]}
 
 
 def test_retry_after_is_read_from_the_headers(server: FakeServer) -> None:

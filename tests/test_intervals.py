@@ -201,6 +201,41 @@ def test_ratios_with_varying_denominators_hold_their_coverage(metric: str) -> No
     assert covered / runs == pytest.approx(0.95, abs=0.035)
 
 
+def bootstrap(parts: list[tuple[float, float]], rng: random.Random, draws: int = 200) -> tuple[float, float]:
+    """Return the percentile interval of a ratio, questions drawn with replacement."""
+    ratios = []
+    for _ in range(draws):
+        drawn = rng.choices(parts, k=len(parts))
+        ratios.append(sum(a for a, _ in drawn) / (sum(b for _, b in drawn) or 1))
+    ratios.sort()
+    return ratios[round(0.025 * draws)], ratios[round(0.975 * draws) - 1]
+
+
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_the_score_interval_holds_where_a_bootstrap_does_not(repeats: int) -> None:
+    """On 30 questions, few of them right, the F-score's interval holds its 95 % and a bootstrap by question does not.
+
+    Every question has chances of its own, so that its repeats resemble one another.
+    """
+    shares, part, rng = (0.05, 0.85, 0.1), parts_of("f_score"), random.Random(8)
+    truth = 0.1 / (1 + 0.9)
+    possible = [(a * repeats, b * repeats) for a, b in part.values()]
+    by_score = by_bootstrap = 0
+    runs = 150
+    for _ in range(runs):
+        parts: list[tuple[float, float]] = []
+        for _ in range(30):
+            chances = [rng.gammavariate(share, 1) + 1e-12 for share in shares]
+            said = rng.choices(list(part.values()), chances, k=repeats)
+            parts.append((sum(a for a, _ in said), sum(b for _, b in said)))
+        low, high = score_interval(counted(parts, possible), Z) or (0.0, 0.0)
+        by_score += low <= truth <= high
+        low, high = bootstrap(parts, rng)
+        by_bootstrap += low <= truth <= high
+    assert by_score / runs == pytest.approx(0.95, abs=0.045)
+    assert by_bootstrap / runs < 0.88
+
+
 def test_repeats_are_not_taken_for_independent() -> None:
     """With 5 repeats of questions that are easy or hard the interval by question holds, the one by row does not."""
     rng = random.Random(6)

@@ -194,11 +194,11 @@ def test_a_judge_is_checked(simpleqa: Command, tmp_path: Path) -> None:
 
 def test_an_earlier_run_holds_labels(simpleqa: Command, tmp_path: Path) -> None:
     """The verdicts of a run are labels for another judge; its errors leave nothing to judge."""
-    write_dataset(tmp_path, 4)
-    folder = write_run(tmp_path, "AB!?", said={1: "gold 1", 2: "rubbish"})
+    write_dataset(tmp_path, 5)
+    folder = write_run(tmp_path, "AB!?R", said={1: "gold 1", 2: "rubbish"})
     status, out, _ = simpleqa("judge-check", folder, "--judge-llm", "rules")
     assert status == 0
-    assert "3 answers judged by rules, 2 of them labelled" in out
+    assert "4 answers judged by rules, 2 of them labelled" in out
     assert "agreement            1.00" in out
 
 

@@ -67,6 +67,7 @@ def test_a_run_gives_its_report() -> None:
         "max_samples": 200,
         "per_question_timeout": 90.0,
         "repeats": 1,
+        "sentinels": 0,
         "parse": "strict",
         "include_topic_breakdown": True,
     }
@@ -91,6 +92,17 @@ def test_the_options_are_kept() -> None:
     assert (report.population, report.n, len(report.samples), report.per_topic) == (6, 6, 4, None)
     assert [(row.id, row.repeat) for row in report.samples] == [("q0001", 1), ("q0001", 2), ("q0002", 1), ("q0002", 2)]
     assert run(fake_dataset(3), model, FakeJudge(), max_samples=-1).samples[2].id == "q0003"
+
+
+def test_the_judge_can_be_tried() -> None:
+    """Sentinels are judged among the answers, counted apart, and change none of the run's own counts."""
+    blind = FakeJudge(Verdict.CORRECT)
+    report = run(fake_dataset(6), FakeModel("an answer"), blind, sentinels=4)
+    assert (report.n, report.correct, len(blind.judged)) == (6, 6, 10)
+    assert report.sentinels is not None
+    assert report.sentinels["n"] == 4
+    assert report.sentinels["by_kind"]["abstention"] == {"n": 1, "passed": 0, "failed": 1}
+    assert run(fake_dataset(6), FakeModel("an answer"), FakeJudge()).sentinels is None
 
 
 def test_the_deadline_is_kept() -> None:

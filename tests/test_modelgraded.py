@@ -126,6 +126,14 @@ def test_a_judge_on_trial_is_held_against_labels(tmp_path: Path) -> None:
     assert found.metrics(report.samples) == {"counts/Yes": 2, "score": 1.0, "metascore": 0.5}
 
 
+def test_a_blank_completion_of_a_sample_is_graded(tmp_path: Path) -> None:
+    """What stands in the sample is put to the judge as it is, nothing included."""
+    judge = FakeModel("No")
+    found = made(tmp_path, HUMOR, [{"input": "a", "completion": " "}], None, judge, eval_type="classify")
+    assert asked(found).incorrect == 1
+    assert str(judge.prompts[0]).startswith("Is it funny?\n \n\n")
+
+
 # -- prompts --------------------------------------------------------------------------------------
 
 

@@ -106,6 +106,17 @@ def test_a_refusal_field_is_the_answer() -> None:
     assert read_completion(completion("Paris", refusal=None)).text == "Paris"
 
 
+def test_tool_calls_need_no_text() -> None:
+    """What tools a model calls stands beside its text, which may be empty; text that JSON cannot hold is mended."""
+    calls = [{"id": "1", "type": "function", "function": {"name": "search", "arguments": '{"query": "\\ud83c"}'}}]
+    reply = read_completion(completion(None, finish_reason="tool_calls", tool_calls=calls))
+    assert (reply.text, reply.extra, reply.prompt_tokens) == ("", {"tool_calls": calls}, 11)
+    assert read_completion(completion("Let me see.", tool_calls=calls)).text == "Let me see."
+    odd = read_completion(completion(None, tool_calls=[{"id": "\ud83c"}])).extra
+    assert odd == {"tool_calls": [{"id": "\ufffd"}]}
+    assert failure(completion(None, tool_calls=[])).kind == "empty"
+
+
 def test_reasoning_fields_are_no_answer() -> None:
     """`reasoning_content` beside an empty content does not stand in for it."""
     assert failure(completion("", reasoning_content="Paris, surely")).kind == "empty"

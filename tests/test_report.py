@@ -1,4 +1,4 @@
-"""The Report: built, written, read."""
+"""The Report: written and read."""
 
 from __future__ import annotations
 
@@ -6,70 +6,17 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_simpleqa.errors import RunError
-from pytest_simpleqa.records import Failure, Question, QuestionResult, Usage, Verdict
-from pytest_simpleqa.report import UNSPECIFIED, Report, TopicReport
-from pytest_simpleqa.reportbuild import build_report
+from pytest_simpleqa.records import Verdict
+from pytest_simpleqa.report import Report
 from pytest_simpleqa.reportfile import read_report, report_text, write_report
 
-STARTED = datetime(2026, 11, 30, 12, tzinfo=UTC)
-Results = dict[tuple[str, int], QuestionResult]
-
-QUESTIONS = [
-    Question("q0001", "Who painted the Mona Lisa?", "Leonardo da Vinci", "Art", "Person"),
-    Question("q0002", "What is the capital of Australia?", "Canberra", "Geography", "Place"),
-    Question("q0003", "In which year did the Berlin Wall fall?", "1989", "History", "Date"),
-    Question("q0004", "How many strings does a violin have?", "4", "Music", "Number"),
-    Question("q0005", "How many players of one team are on a football pitch?", "11", "Sports", "Number"),
-]
-
-
-def graded(question: Question, verdict: Verdict | None, predicted: str | None = "x", **values: Any) -> QuestionResult:
-    return QuestionResult.for_question(question, verdict=verdict, predicted=predicted, **values)
-
-
-def by_key(*results: QuestionResult) -> Results:
-    return {(result.id, result.repeat): result for result in results}
-
-
-def example_results() -> Results:
-    used = {"answer_usage": Usage(1, 16, 8, 1.1), "judge_usage": Usage(1, 820, 2, 0.4), "latency_s": 1.2}
-    slow = {**used, "answer_usage": Usage(1, 16, 8, 1.4), "judge_usage": Usage(2, 1640, 3, 0.5)}
-    unread = Failure("judge_unreadable", "the judge gave no verdict twice: 'Hard to say.'")
-    late = Failure("timeout", "no answer within 90 s (3 tries)")
-    one, two, three, four, five = QUESTIONS
-    return by_key(
-        graded(five, None, None, error=late, answer_usage=Usage(3, 16, 8)),
-        graded(four, None, "Four.", judge_reply="Hard to say.", error=unread, **slow),
-        graded(three, Verdict.NOT_ATTEMPTED, "I am not sure.", judge_reply="C", **used),
-        graded(two, Verdict.INCORRECT, "Sydney", judge_reply="B", **used),
-        graded(one, Verdict.CORRECT, "Leonardo da Vinci", judge_reply="A", **used),
-    )
-
-
-def first_letter(reply: str) -> Verdict:
-    words = {"A": Verdict.CORRECT, "B": Verdict.INCORRECT}
-    return words.get(reply[:1], Verdict.NOT_ATTEMPTED)
-
-
-def make(results: Results | None = None, **values: Any) -> Report:
-    given: dict[str, Any] = {
-        "dataset": "example.csv",
-        "model": "mine:small-1",
-        "judge": "mine:large-1",
-        "started_at": STARTED,
-        "duration_s": 91.234,
-        "population": QUESTIONS,
-        "results": example_results() if results is None else results,
-    }
-    return build_report(**{**given, **values})
-
+from .example_run import QUESTIONS, by_key, graded, make
 
 # -- the contract ---------------------------------------------------------------------------------
 
@@ -91,20 +38,6 @@ def test_recorded_rows_stand_where_there_are_any() -> None:
     assert "recorded" not in make().to_json()
 
 
-def test_example_is_what_its_rows_build(shared_data: Path) -> None:
-    """The rows of the example Report build the example Report: every key, in its order."""
-    example = json.loads((shared_data / "report.example.json").read_text("utf-8"))
-    known = {key: value for key, value in example["provenance"].items() if key != "paper_parse_differs"}
-    report = make(
-        options=example["options"],
-        provenance=known,
-        other_parse=first_letter,
-        gates=example["gates"],
-        exit_status=6,
-    )
-    assert json.dumps(report.to_json()) == json.dumps(example)
-
-
 def test_report_is_read_by_attributes() -> None:
     """A library user reads rates, topics and samples as attributes."""
     report = make()
@@ -120,96 +53,6 @@ def test_report_survives_its_json() -> None:
     """A Report read back from its JSON gives the same JSON."""
     report = make(provenance={"dataset_sha256": "00"}, comparison={"baseline": "old.json"}, resumed=2)
     assert Report.from_json(report.to_json()).to_json() == report.to_json()
-
-
-# -- building -------------------------------------------------------------------------------------
-
-
-def test_complete_needs_every_row() -> None:
-    """A Report is complete when population, selection and results are the same rows."""
-    first = by_key(graded(QUESTIONS[0], Verdict.CORRECT))
-    assert make().complete
-    left_out = make(first, selected=1)
-    assert (left_out.population, left_out.selected, left_out.n, left_out.complete) == (5, 1, 1, False)
-    stopped = make(first, selected=3)
-    assert (stopped.population, stopped.selected, stopped.n, stopped.complete) == (5, 3, 1, False)
-
-
-def test_rows_ahead_of_a_stop_count() -> None:
-    """Results beyond the selection widen it instead of breaking the sum."""
-    report = make(selected=2)
-    assert (report.selected, report.n) == (5, 5)
-
-
-def test_nothing_measured_is_still_a_report() -> None:
-    """A run without a result has rates of null, no topics, and a verdict of null for every row."""
-    document = make({}).to_json()
-    assert (document["n"], document["accuracy"], document["f_score"]) == (0, None, None)
-    assert document["intervals"]["accuracy"] is None
-    assert document["per_topic"] == {}
-    assert document["usage"]["answer"] == {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "latency_s": None}
-    assert [row[3] for row in document["verdicts"]] == [None] * 5
-    json.dumps(document, allow_nan=False)
-
-
-def test_rows_without_a_topic_come_last() -> None:
-    """Groups are sorted by name; rows without one are `(unspecified)`, behind all others."""
-    rows = [Question(f"q{i}", f"{i}?", "x", topic) for i, topic in enumerate(["Zoo", None, "Art", "电影"])]
-    report = make(by_key(*(graded(row, Verdict.CORRECT) for row in rows)), population=rows)
-    assert report.per_topic is not None
-    assert list(report.per_topic) == ["Art", "Zoo", "电影", UNSPECIFIED]
-    assert report.per_answer_type == {UNSPECIFIED: TopicReport(n=4, correct=4)}
-
-
-def test_breakdown_can_be_left_out() -> None:
-    """Without the breakdown both groupings are null."""
-    document = make(topic_breakdown=False).to_json()
-    assert (document["per_topic"], document["per_answer_type"]) == (None, None)
-
-
-@pytest.mark.parametrize(("kept", "ids"), [(0, []), (2, ["q0001", "q0002"]), (-1, [q.id for q in QUESTIONS])])
-def test_samples_follow_the_dataset(kept: int, ids: list[str]) -> None:
-    """Samples stand in dataset order whatever order results came in; -1 keeps all, 0 none; verdicts stay whole."""
-    report = make(max_samples=kept)
-    assert [sample.id for sample in report.samples] == ids
-    assert len(report.verdicts) == 5
-
-
-def test_repeats_are_rows() -> None:
-    """A question asked twice is two rows, side by side."""
-    one, two = QUESTIONS[:2]
-    results = by_key(graded(two, Verdict.INCORRECT, repeat=1), graded(one, Verdict.CORRECT, repeat=2))
-    report = make(results, population=[one, two], repeats=2)
-    assert (report.population, report.n, report.complete) == (4, 2, False)
-    assert [(row[2], row[3]) for row in report.verdicts] == [(1, None), (2, "correct"), (1, "incorrect"), (2, None)]
-
-
-def test_foreign_results_are_left_out() -> None:
-    """A result of no row of the population is not counted."""
-    stray = graded(Question("q9999", "?", "x"), Verdict.CORRECT)
-    assert make(by_key(stray)).n == 0
-
-
-def test_latencies_are_values_that_were_measured() -> None:
-    """Percentiles are by nearest rank, over the requests that have a latency."""
-    rows = [Question(f"q{i}", f"{i}?", "x") for i in range(21)]
-    results = [graded(q, Verdict.CORRECT, answer_usage=Usage(2, 3, 4, float(i) or None)) for i, q in enumerate(rows)]
-    usage = make(by_key(*results), population=rows).usage
-    assert usage["answer"] == {
-        "calls": 42,
-        "prompt_tokens": 63,
-        "completion_tokens": 84,
-        "latency_s": {"p50": 10.0, "p95": 19.0, "max": 20.0},
-    }
-    assert usage["judge"]["latency_s"] is None
-
-
-def test_returned_model_names_are_kept() -> None:
-    """The names that services gave back stand beside the ones that were asked for."""
-    results = by_key(graded(QUESTIONS[0], Verdict.CORRECT, answer_usage=Usage(1, model="small-1-0613")))
-    report = make(results, provenance={"answer": {"model": "small-1"}})
-    assert report.provenance["answer"] == {"model": "small-1", "returned_models": ["small-1-0613"]}
-    assert report.provenance["paper_parse_differs"] is None
 
 
 def names(folder: Path) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from pytest_simpleqa.metrics import Counts
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Usage, Verdict
 from pytest_simpleqa.report import Report, TopicReport
-from pytest_simpleqa.reportbuild import build_report
+from pytest_simpleqa.reportbuild import build_report, measured
 from pytest_simpleqa.terminal import Line, summary_lines
 from pytest_simpleqa.wording import announcement, columns, cut, one_line, progress_line, visible
 
@@ -61,25 +61,27 @@ def report_of(rows: Sequence[QuestionResult], **values: Any) -> Report:
 def whole() -> Report:
     """A full-size run over ten topics, with its real totals."""
     report = report_of([row(n) for n in range(1, 31)], dataset="simple_qa_test_set.csv")
-    return replace(
-        report,
-        duration_ms=741_000,
-        population=4326,
-        selected=4326,
-        n=4326,
-        correct=1345,
-        incorrect=2904,
-        not_attempted=77,
-        per_topic={name: TopicReport(*counts) for name, counts in TOPICS.items()},
-        usage={
-            "answer": {
-                "calls": 4391,
-                "prompt_tokens": 131_284,
-                "completion_tokens": 172_920,
-                "latency_s": {"p50": 1.1, "p95": 3.4, "max": 12.0},
+    return measured(
+        replace(
+            report,
+            duration_ms=741_000,
+            population=4326,
+            selected=4326,
+            n=4326,
+            correct=1345,
+            incorrect=2904,
+            not_attempted=77,
+            per_topic={name: TopicReport(*counts) for name, counts in TOPICS.items()},
+            usage={
+                "answer": {
+                    "calls": 4391,
+                    "prompt_tokens": 131_284,
+                    "completion_tokens": 172_920,
+                    "latency_s": {"p50": 1.1, "p95": 3.4, "max": 12.0},
+                },
+                "judge": {"calls": 4330, "prompt_tokens": 3_544_860, "completion_tokens": 8_646, "latency_s": None},
             },
-            "judge": {"calls": 4330, "prompt_tokens": 3_544_860, "completion_tokens": 8_646, "latency_s": None},
-        },
+        )
     )
 
 

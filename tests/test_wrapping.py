@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pytest_simpleqa.errors import ModelError, SpecError
-from pytest_simpleqa.models.protocol import Answerer, Complete
+from pytest_simpleqa.models.protocol import Answerer
 from pytest_simpleqa.models.spec import FunctionAnswerer, PromptAnswerer
-from pytest_simpleqa.models.wrapping import unwrapped, wrapped, wrapper_name
+from pytest_simpleqa.models.wrapping import Inner, unwrapped, wrapped, wrapper_name
 from pytest_simpleqa.prompts import Template
 from pytest_simpleqa.records import Prompt, Question, Reply
 from pytest_simpleqa.testing import FakeModel
@@ -31,18 +32,18 @@ def answer(model: FakeModel, *wrappers: Any, repeat: int = 1) -> Reply:
     return asyncio.run(around(model, *wrappers).answer(QUESTION, repeat))
 
 
-async def with_system(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> Reply:
+async def with_system(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Reply:
     """Put a system message before the prompt."""
     return await complete([{"role": "system", "content": "Be brief."}, {"role": "user", "content": str(prompt)}])
 
 
-async def shouted(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> Reply:
+async def shouted(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Reply:
     """Post-process the answer."""
     reply = await complete(prompt)
     return replace(reply, text=reply.text.upper())
 
 
-async def twice(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> str:
+async def twice(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
     """Ask two times and give the second answer's text."""
     await complete(prompt)
     return (await complete(f"{prompt} Again.")).text
@@ -74,7 +75,7 @@ def test_wrappers_stand_around_each_other() -> None:
     seen: list[str] = []
 
     def layer(name: str) -> Any:
-        async def wrapper(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> str:
+        async def wrapper(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
             reply = await complete(f"{prompt} {name}")
             seen.append(name)
             return f"{reply.text} {name}"
@@ -98,7 +99,7 @@ def test_everything_that_was_asked_is_counted() -> None:
 def test_an_answer_without_the_model_costs_nothing() -> None:
     """A wrapper that does not ask spends no call, even where its Reply says so."""
 
-    async def cached(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> Reply:
+    async def cached(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Reply:
         return Reply(f"kept {repeat}", calls=1, prompt_tokens=5)
 
     model = FakeModel()
@@ -117,7 +118,7 @@ def test_the_models_error_comes_through_with_its_price() -> None:
 def test_a_refusal_of_the_wrapper_is_free() -> None:
     """A ModelError that a wrapper raises before it has asked counts no call."""
 
-    async def declines(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> str:
+    async def declines(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
         raise ModelError("declined", "no source")
 
     with pytest.raises(ModelError, match="no source") as caught:
@@ -128,7 +129,7 @@ def test_a_refusal_of_the_wrapper_is_free() -> None:
 def test_a_bug_in_a_wrapper_is_told_with_its_name() -> None:
     """Any other exception is an error `exception` that names the wrapper."""
 
-    async def breaks(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> str:
+    async def breaks(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
         await complete(prompt)
         raise KeyError("sources")
 
@@ -141,7 +142,7 @@ def test_a_bug_in_a_wrapper_is_told_with_its_name() -> None:
 def test_what_is_no_answer_is_an_error(said: Any, kind: str) -> None:
     """None, another type and an open think block are the row's error, as from the answer hook."""
 
-    async def gives(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> Any:
+    async def gives(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Any:
         return said
 
     with pytest.raises(ModelError) as caught:
@@ -159,13 +160,30 @@ def test_around_a_hook_the_question_is_answered() -> None:
     assert asyncio.run(answerer.answer(QUESTION, 1)).text == "PARIS"
 
 
+def test_request_parameters_go_to_the_model() -> None:
+    """What a wrapper gives beside the prompt reaches a model that takes parameters, an inner wrapper's going first."""
+
+    class Tunable(FakeModel):
+        async def complete_with(self, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
+            return Reply(f"{sorted(params.items())}")
+
+    async def warm(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Reply:
+        return await complete(prompt, temperature=1, top_p=0.5)
+
+    async def cold(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Reply:
+        return await complete(prompt, temperature=0)
+
+    assert answer(Tunable(), warm, cold).text == "[('temperature', 0), ('top_p', 0.5)]"
+    assert answer(FakeModel("Paris"), warm).text == "Paris"
+
+
 class Sources:
     """A wrapper that is an object, and says what it is."""
 
     def __init__(self) -> None:
         self.closed = 0
 
-    async def __call__(self, question: Question, prompt: Prompt, complete: Complete, repeat: int) -> Reply:
+    async def __call__(self, question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Reply:
         return await complete(f"{prompt} With sources.")
 
     def describe(self) -> dict[str, Any]:
@@ -201,7 +219,7 @@ def test_bounds_and_kind_are_those_of_the_model() -> None:
     assert unwrapped(None) is None
 
 
-def plain(question: Question, prompt: Prompt, complete: Complete, repeat: int) -> str:
+def plain(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
     return "not async"
 
 
@@ -226,7 +244,7 @@ def test_what_is_no_wrapper_is_told_before_anything_is_asked(given: Any, what: s
 def test_a_partial_is_a_wrapper() -> None:
     """An async function with some of its arguments filled in may wrap; it is named after that function."""
 
-    async def sources(number: int, question: Question, prompt: Prompt, complete: Complete, repeat: int) -> Reply:
+    async def sources(number: int, question: Question, prompt: Prompt, complete: Inner, repeat: int) -> Reply:
         return await complete(f"{prompt} {number}")
 
     filled = functools.partial(sources, 3)

@@ -86,6 +86,7 @@ def build_eval(
         judge=judge,
         judge_params=judge_params or {},
         base=home,
+        limit=limit,
     )
     known = CLASSES.get(spec.class_path, _IN_CODE)
     samples = _samples(spec, args, known, around)

@@ -14,9 +14,9 @@ from ..judges.protocol import Complete
 from ..models.protocol import Model, complete_with
 from ..records import Failure, Judgement, Prompt, Question, Reply, Verdict
 from .choices import INVALID, read_choice
-from .completions import completions_in
 from .data import Sample
 from .grading import GradingPrompt, as_filled, filled
+from .submissions import completions_in
 
 
 @dataclass(frozen=True)

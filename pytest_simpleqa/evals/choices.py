@@ -16,7 +16,8 @@ UNREADABLE = "judge_unreadable"
 CONFLICT = "judge_conflict"
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_PUNCTUATION_AS_BLANKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_NO_WORD = re.compile(r"[^\w\s]|_")
+"""A mark of any script."""
 _ARTICLE = re.compile(r"[AI] (?!(?:is|was|because|since|as|for)\b)[a-z]")
 """A line that opens with a word of English rather than with the choice of that letter."""
 _QUOTED = re.compile(
@@ -119,8 +120,9 @@ def read_choice(
 ) -> Found:
     """Return the choice of the first line that makes one, the last first with `from_end`.
 
-    A line counts with and without its punctuation. One that makes two choices makes none; one that repeats
-    the text that was `judged` is not the judge's own, unless the reply is nothing else.
+    A line counts without its ASCII punctuation, and with blanks for the marks of any script. One that makes two
+    choices makes none; one that repeats the text that was `judged` is not the judge's own, unless the reply is
+    nothing else.
     """
     lines = [line.strip() for line in reply.split("\n") if line.translate(_WITHOUT_PUNCTUATION).strip()]
     echoes = _echoes(lines, judged) if len(lines) > 1 else set()
@@ -136,16 +138,14 @@ def read_choice(
 
 def _made(line: str, choices: Iterable[str], matches: Callable[[str, str], bool]) -> set[str]:
     """Return the choices that a line makes, without those that are a part of a longer one."""
-    forms = {" ".join(line.translate(table).split()) for table in (_WITHOUT_PUNCTUATION, _PUNCTUATION_AS_BLANKS)}
+    forms = {" ".join(form.split()) for form in (line.translate(_WITHOUT_PUNCTUATION), _NO_WORD.sub(" ", line))}
     made = {choice for choice in choices if any(matches(form, choice) for form in forms)}
     return {choice for choice in made if not any(choice != other and choice in other for other in made)}
 
 
 def _parts(line: str, at: int) -> bool:
     """Whether one word ends and another begins at `at`: no letter with a case, and no digit, on both sides."""
-    return not (
-        0 < at < len(line) and all(unicodedata.category(each)[:2] in _IN_WORDS for each in line[at - 1 : at + 1])
-    )
+    return not (0 < at < len(line) and all(unicodedata.category(each) in _IN_WORDS for each in line[at - 1 : at + 1]))
 
 
 _IN_WORDS = frozenset(("Lu", "Ll", "Lt", "Nd"))

@@ -14,11 +14,11 @@ from .arguments import Arguments
 from .asking import checked_prompt
 from .choicejudge import ChoiceJudge, Grading, numbered
 from .choices import MATCH_FNS, choices_of, scores_of
-from .completions import NobodyAnswers, SampleCompletions
 from .data import Sample, Samples, eval_dataset
 from .grading import INSTRUCTIONS, GradingPrompt, as_filled, placeholders
 from .protocol import Building, Eval
 from .registry import EvalSpec
+from .submissions import NobodyAnswers, SampleCompletions
 
 ARGUMENTS = (
     "samples_jsonl",

@@ -44,6 +44,8 @@ class Building:
     """Request parameters that the user gave for the judge."""
     base: Path = field(default_factory=Path.cwd)
     """The invocation directory: relative paths count from it, and it is importable."""
+    limit: int = 0
+    """How many samples are kept, from the first; 0 = all. `samples` are cut already."""
 
 
 Template = Callable[[EvalSpec, Mapping[str, Any], Samples, Building], Eval]

@@ -54,7 +54,7 @@ class Shelf:
     @property
     def faults(self) -> tuple[str, ...]:
         """What is wrong with the files that cannot be read, a line each; reads all files."""
-        return tuple(file.fault for file in self._files if file.fault)
+        return tuple(file.fault for file in self._files if not file.entries and file.fault)
 
     def find(self, name: str) -> Entry | None:
         """Return the entry of that very name, None where there is none; raises SpecError for a name that stands twice.
@@ -67,7 +67,7 @@ class Shelf:
 
     def fault_of(self, name: str) -> str | None:
         """Return what is wrong with a file that cannot be read and has `name` in its text."""
-        return next((file.fault for file in self._files if name in file.text and file.fault), None)
+        return next((file.fault for file in self._files if name in file.text and not file.entries and file.fault), None)
 
     def _search(self, name: str) -> Entry | None:
         hits = [file.entries[name] for file in self._files if name in file.text and name in file.entries]
@@ -94,23 +94,26 @@ class _File:
     @cached_property
     def text(self) -> str:
         try:
-            return self._path.read_bytes().decode("utf-8-sig")
+            data = self._path.read_bytes()
+            return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             self.fault = f"{self._path}, line {line}: not UTF-8; save the file as UTF-8"
+            return data.decode("utf-8", "replace")  # to tell whether a name may stand in it
         except OSError as error:
             self.fault = f"{self._path}: the file cannot be read ({error.strerror})"
-        return ""
+            return ""
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """What the file names; nothing where it cannot be used."""
-        document = self._parsed()
-        if document is not None and not isinstance(document, dict):
+        document = self._parsed() if self.text and not self.fault else None
+        if document is None:
+            return {}
+        if not isinstance(document, dict):
             self.fault = f"{self._path}: names with what stands behind them wanted at the outermost level"
-        elif self.fault is None:
-            return {str(name): self._entry(str(name), values) for name, values in (document or {}).items()}
-        return {}
+            return {}
+        return {str(name): self._entry(str(name), values) for name, values in document.items()}
 
     def _entry(self, name: str, values: Any) -> Entry:
         known = {str(key): value for key, value in values.items()} if isinstance(values, dict) else {}

@@ -69,6 +69,8 @@ class CallableModel:
     """A model that is a function or an object of the user's."""
 
     is_service = True
+    alias = "python"
+    """What stands before its name in messages."""
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class CallableModel:
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the Report says of this model."""
-        return {"provider": "python", "model": self._name, "base_url_host": None, "params": self._params}
+        return {"provider": self.alias, "model": self._name, "base_url_host": None, "params": self._params}
 
     def _shaped(self, prompt: Prompt) -> Prompt:
         """Return `prompt` in the shape that the target wants."""
@@ -136,17 +138,17 @@ class CallableModel:
 
     def _reply(self, value: Any, seconds: float) -> Reply:
         if value is None:
-            raise ModelError("declined", f"python:{self._name} returned None")
+            raise ModelError("declined", f"{self.alias}:{self._name} returned None")
         said = value.text if isinstance(value, Reply) else value
         if not isinstance(said, str):
-            raise ModelError("exception", f"python:{self._name} returned {type(value).__name__}; wanted str")
+            raise ModelError("exception", f"{self.alias}:{self._name} returned {type(value).__name__}; wanted str")
         if isinstance(value, Reply):
             latency = seconds if value.latency_s is None else value.latency_s
             return replace(value, text=plain_text(said), latency_s=latency, extra=self._plain_extra(value))
         raw = plain_text(said)
         text, left_open = cut_thinking(raw)
         if left_open:
-            raise ModelError("truncated", f"python:{self._name} returned a <think> block without its end")
+            raise ModelError("truncated", f"{self.alias}:{self._name} returned a <think> block without its end")
         return Reply(text, raw=None if text == raw else raw, latency_s=seconds)
 
     def _plain_extra(self, reply: Reply) -> Mapping[str, Any] | None:
@@ -156,7 +158,7 @@ class CallableModel:
         try:
             text = json.dumps(dict(reply.extra), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            message = f"python:{self._name} returned a Reply whose `extra` is not plain JSON: {error}"
+            message = f"{self.alias}:{self._name} returned a Reply whose `extra` is not plain JSON: {error}"
             raise ModelError("exception", message) from None
         plain: Mapping[str, Any] = json.loads(plain_text(text))
         return plain

@@ -133,6 +133,7 @@ class HttpModel:
             raw=reply.raw and redact(reply.raw),
             model=reply.model and redact(reply.model),
             finish_reason=reply.finish_reason and redact(reply.finish_reason),
+            extra=reply.extra and json.loads(redact(json.dumps(dict(reply.extra)))),
         )
 
     async def _exchange(self, body: bytes, proof: Mapping[str, str]) -> Reply:

@@ -19,12 +19,15 @@ from .reply import plain_text
 _NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _ARGUMENT = re.compile(rf"(?P<module>{_NAME}):(?P<attribute>{_NAME})(?:\(\))?")
 _LINE_CAP = 300
-_HERE = Path(__file__).parent
+_HOUSE = Path(__file__).parents[1]
 
 
-def find_target(argument: str, base: Path) -> Any:
-    """Return the attribute that `ARGUMENT` names; `base` is importable from now on. Raises SpecError."""
-    spec = f"python:{argument}"
+def find_target(argument: str, base: Path, label: str | None = None) -> Any:
+    """Return the attribute that `ARGUMENT` names; `base` is importable from now on.
+
+    Raises SpecError, headed by `label`, else by the spec `python:ARGUMENT`.
+    """
+    spec = label or f"python:{argument}"
     match = _ARGUMENT.fullmatch(argument)
     if match is None or match["module"].endswith(".py"):
         hint = "; name a module with dots and without .py" if re.search(r"\.py\b|[/\\]", argument) else ""
@@ -71,7 +74,7 @@ def where(error: BaseException) -> str:
 
 
 def _is_machinery(filename: str) -> bool:
-    return filename.startswith("<frozen ") or filename == importlib.__file__ or Path(filename).parent == _HERE
+    return filename.startswith("<frozen ") or filename == importlib.__file__ or Path(filename).is_relative_to(_HOUSE)
 
 
 def _close(name: str, names: list[str]) -> str:

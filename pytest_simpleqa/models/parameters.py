@@ -27,7 +27,8 @@ _UNSUPPORTED = re.compile(
 )
 _OUT_OF_RANGE = re.compile(
     r"above_max|below_min|invalid_type|out_of_range"
-    r"|out of range|too (?:large|small|high|low|long)|at (?:most|least)|(?:must|should) be|less than|greater than",
+    r"|out of range|too (?:large|small|high|low|long)|at (?:most|least)|(?:must|should) be|less than|greater than"
+    r"|below (?:the )?min|above (?:the )?max|expected a value",
     re.IGNORECASE,
 )
 _OTHER_VALUES = re.compile(r"supported values (?:are|include)|(?:expected|must be) one of", re.IGNORECASE)

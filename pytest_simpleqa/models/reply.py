@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,8 +23,9 @@ def read_completion(body: Any, place: str = "the service") -> Reply:
     """Return the Reply in the parsed body of a chat completion.
 
     `place` heads the messages of errors (`HTTP 200 from api.example.com`). `finish_reason` is read
-    before the text. Raises ModelError: `unreadable` (no usable choice), `truncated`, `filtered`,
-    `empty`, or the kind of the error object that a 200 may carry.
+    before the text. Where the model calls tools, `extra["tool_calls"]` holds what it wants, and there need be no
+    text. Raises ModelError: `unreadable` (no usable choice), `truncated`, `filtered`, `empty`, or the kind of the
+    error object that a 200 may carry.
     """
     choice = _first_choice(body, place)
     finish_reason = _text_or_none(choice.get("finish_reason"))
@@ -37,6 +40,8 @@ def read_completion(body: Any, place: str = "the service") -> Reply:
         raise cut_off(f"{place}: the reply was cut off at the token limit (finish_reason {reason})", reply)
     if not isinstance(message, Mapping):
         raise ModelError("unreadable", f"{place}: the reply's first choice has no message")
+    if tools := message.get("tool_calls"):
+        return replace(reply(may_be_empty=True), extra={"tool_calls": _plain_json(tools)})
     return reply()
 
 
@@ -145,13 +150,21 @@ def part_text(part: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def finished_reply(content: str, finish_reason: str | None, model: Any, tokens: tuple[int, int], place: str) -> Reply:
+def finished_reply(
+    content: str,
+    finish_reason: str | None,
+    model: Any,
+    tokens: tuple[int, int],
+    place: str,
+    *,
+    may_be_empty: bool = False,
+) -> Reply:
     """Return the Reply of a text that came whole; raise ModelError where nothing is left without its thinking."""
     raw = plain_text(content)
     text, left_open = cut_thinking(raw)
     if left_open:
         raise ModelError("truncated", f"{place}: the reply ends inside its <think> block")
-    if not text.strip():
+    if not text.strip() and not may_be_empty:
         raise ModelError("empty", f"{place}: the reply is empty" + (" after its <think> block" if raw.strip() else ""))
     return Reply(
         text=text,
@@ -161,6 +174,11 @@ def finished_reply(content: str, finish_reason: str | None, model: Any, tokens: 
         prompt_tokens=tokens[0],
         completion_tokens=tokens[1],
     )
+
+
+def _plain_json(value: Any) -> Any:
+    """Return what JSON held, without half a surrogate pair in it."""
+    return json.loads(plain_text(json.dumps(value, ensure_ascii=False)))
 
 
 def _text_or_none(value: Any) -> str | None:

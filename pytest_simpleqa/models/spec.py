@@ -23,7 +23,7 @@ from .reply import cut_thinking, plain_text
 
 Params = Mapping[str, Any]
 
-BUILT_IN = ("local", "python", "replay", "hook")
+BUILT_IN = ("local", "python", "fn", "replay", "hook")
 """Aliases that are no connection of the environment."""
 BASIC_JUDGES = ("match", "includes", "fuzzy_match", "json_match")
 """The judges that compare as OpenAI Evals' basic templates do."""
@@ -53,6 +53,8 @@ class Surroundings:
     """Threads for a plain function that answers or judges."""
     model_hook: Callable[[str], Model | None] | None = None
     """What a conftest makes of an alias of its own."""
+    functions: Callable[[str, Params, Surroundings], Model] | None = None
+    """Makes the model behind `fn:NAME`, a completion function of a registry of evals."""
     answer_hook: Callable[[Question], Awaitable[Any]] | None = None
     judge_hook: Callable[[Question, str], Awaitable[Any]] | None = None
 
@@ -76,6 +78,10 @@ def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bo
             raise SpecError("python: names no callable; write python:package.module:attribute")
         sent = {key: value for key, value in params.items() if value is not None}
         return load_callable(argument, around.base, params=sent, threads=around.threads)
+    if alias == "fn":
+        if not argument or around.functions is None:
+            raise SpecError("fn: names no completion function; write fn:NAME, as a registry of OpenAI Evals has it")
+        return around.functions(argument, params, around)
     if around.model_hook is not None and (model := around.model_hook(text)) is not None:
         if not isinstance(model, Model):
             raise SpecError(
@@ -115,6 +121,11 @@ def resolve_answerer(text: str, params: Params, template: Template, around: Surr
     alias, argument = split_spec(text)
     if alias in JUDGES_ONLY:
         raise SpecError(f"--answer-llm {text}: {alias} is a judge and answers nothing; use it with --judge-llm")
+    if alias in ("replay", "hook") and template.asks_confidence:
+        raise SpecError(
+            f"--simpleqa-ask-confidence: {alias} is sent no prompt that could ask; a recording has a column "
+            "'confidence', a hook returns Reply(text, extra={'confidence': 0.85})"
+        )
     if alias == "replay":
         recording = Recording.load(argument or "", around.base)
         recording.bind(around.questions)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from ..records import Prompt, Reply
 from ..retry import parse_retry_after
 from ..secret import Secret
 from .connection import Connection
-from .faults import Complaint, as_model_error, one_line
+from .faults import Complaint, as_model_error, complaint_of, one_line
 from .importing import error_line
 from .parameters import Parameters, Tuning
 from .reply import plain_text, read_completion
@@ -55,12 +55,11 @@ class LitellmModel:
         check_params(own, f"the parameters of {connection.alias}", _OWNED)
         self.connection = connection
         self.max_in_flight = connection.max_in_flight
-        self._environment = environment
         self._tuning = Tuning(connection.model, own, connection.caps)
-        self._litellm: Any = None
-        self._loading: asyncio.Lock | None = None
         secrets = {value for name, value in environment.items() if _SECRETIVE.search(name)}
         self._secrets = [connection.api_key, *(Secret(value) for value in secrets if len(value) >= _SHORTEST_SECRET)]
+        self._litellm = _import(environment)
+        self._check()
 
     async def complete(self, prompt: Prompt) -> Reply:
         """Return the reply to `prompt`; raise ModelError where there is no usable one."""
@@ -76,8 +75,7 @@ class LitellmModel:
 
     async def close(self) -> None:
         """Close litellm's clients, which it keeps for the whole process."""
-        if self._litellm is not None:
-            await self._litellm.close_litellm_async_clients()
+        await self._litellm.close_litellm_async_clients()
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the Report says of this model, without secrets."""
@@ -95,10 +93,9 @@ class LitellmModel:
         return params
 
     async def _ask(self, prompt: Prompt, values: Mapping[str, Any]) -> Reply:
-        litellm = self._litellm or await self._load()
         place = f"litellm ({self.connection.model.partition('/')[0]})"
         try:
-            said = await litellm.acompletion(
+            said = await self._litellm.acompletion(
                 model=self.connection.model,
                 messages=as_chat(plain_text(prompt) if isinstance(prompt, str) else prompt),
                 num_retries=0,
@@ -125,13 +122,18 @@ class LitellmModel:
         }
         return {name: value for name, value in given.items() if value}
 
-    async def _load(self) -> Any:
-        """Import litellm in a thread, once: it takes seconds."""
-        self._loading = self._loading or asyncio.Lock()
-        async with self._loading:
-            if self._litellm is None:
-                self._litellm = await asyncio.to_thread(_import, self._environment)
-        return self._litellm
+    def _check(self) -> None:
+        """Raise SpecError where litellm does not know the provider, or the provider's key is not there."""
+        connection, litellm = self.connection, self._litellm
+        try:
+            litellm.get_llm_provider(connection.model, api_base=connection.base_url or None)
+            missing = litellm.validate_environment(connection.model)["missing_keys"]
+        except Exception as error:
+            raise SpecError(f"{connection.alias}:{connection.model}: {self._redacted(error_line(error))}") from None
+        # Other variables that it lists may be replaced by a profile or a role of the machine.
+        keys = [name for name in missing if name.endswith("_API_KEY")]
+        if keys and not connection.api_key and not connection.base_url:
+            raise SpecError(f"no key for {connection.alias}:{connection.model}: set {' or '.join(keys)}")
 
     def _model_error(self, error: Exception, place: str) -> ModelError:
         name, status = type(error).__name__, getattr(error, "status_code", None)
@@ -143,7 +145,9 @@ class LitellmModel:
             return ModelError("exception", f"{place}: {self._redacted(error_line(error))}")
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
         wait = parse_retry_after(dict(headers), time.time(), status)
-        return as_model_error(Complaint(message), status, f"HTTP {status} by {place}", wait)
+        said = complaint_of(getattr(error, "body", None))
+        said = Complaint(message, said.words, param=said.param)
+        return as_model_error(said, status, f"HTTP {status} by {place}", wait)
 
     def _redacted(self, text: str) -> str:
         for secret in self._secrets:
@@ -157,7 +161,11 @@ def _import(environment: Mapping[str, str]) -> Any:
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     for name, value in environment.items():  # of an env file: litellm looks here alone
         os.environ.setdefault(name, value)
-    import litellm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # under -W error its own would end the import half-way
+        import litellm
 
-    litellm.suppress_debug_info = True
+        litellm.suppress_debug_info = True
+        # Loads, while its warnings are off, what it would else load with the first question.
+        litellm.completion(model="openai/none", messages=as_chat("?"), mock_response="!")
     return litellm

@@ -7,16 +7,26 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import ModelError, RunStopped, SpecError
 from ..prompts import Template
 from ..records import Prompt, Question, Reply
 from .importing import error_line
-from .protocol import Answerer, Complete
+from .protocol import Answerer, complete_with
 from .spec import PromptAnswerer, reply_of
+from .stated import StatingAnswerer
 
-Wrapper = Callable[[Question, Prompt, Complete, int], Awaitable[Reply | str]]
+
+class Inner(Protocol):
+    """Completes a prompt with what stands further in, in the end with the model; raises ModelError."""
+
+    async def __call__(self, prompt: Prompt, **params: Any) -> Reply:
+        """Return the reply; `params` are request parameters under the user's, as far as the model takes any."""
+        ...
+
+
+Wrapper = Callable[[Question, Prompt, Inner, int], Awaitable[Reply | str]]
 """An async function `(question, prompt, complete, repeat)`, or an object that is called like one.
 
 It may have `describe()`, whose plain JSON tells one wrapped run from another, and `close()`.
@@ -36,7 +46,9 @@ def wrapped(answerer: Answerer, wrappers: Sequence[Any], template: Template) -> 
 
 def unwrapped(answerer: Answerer | None) -> Answerer | None:
     """Return what stands inside all wrappers."""
-    return answerer.inner if isinstance(answerer, WrappedAnswerer) else answerer
+    while isinstance(answerer, (WrappedAnswerer, StatingAnswerer)):
+        answerer = answerer.inner
+    return answerer
 
 
 class WrappedAnswerer:
@@ -68,28 +80,28 @@ class WrappedAnswerer:
         """Return what the inner answerer says of itself, and `wrapped_by`, the outermost first."""
         return {**self.inner.describe(), "wrapped_by": [_described(wrapper) for wrapper in self._wrappers]}
 
-    def _innermost(self, question: Question, repeat: int) -> Complete:
+    def _innermost(self, question: Question, repeat: int) -> Inner:
         inner = self.inner
-        if isinstance(inner, PromptAnswerer):
-            return inner.model.complete
 
-        async def answer(prompt: Prompt) -> Reply:  # a recording or a hook answers the question, whatever the prompt
-            return await inner.answer(question, repeat)
+        async def ask(prompt: Prompt, **params: Any) -> Reply:
+            if isinstance(inner, PromptAnswerer):
+                return await complete_with(inner.model, prompt, params)
+            return await inner.answer(question, repeat)  # a recording or a hook answers, whatever the prompt
 
-        return answer
+        return ask
 
 
 class _Meter:
     """Counts what one wrapper spends on one question."""
 
-    def __init__(self, complete: Complete) -> None:
+    def __init__(self, complete: Inner) -> None:
         self._complete = complete
         self._calls = 0
         self._replies: list[Reply] = []
 
-    async def complete(self, prompt: Prompt) -> Reply:
+    async def complete(self, prompt: Prompt, **params: Any) -> Reply:
         try:
-            reply = await self._complete(prompt)
+            reply = await self._complete(prompt, **params)
         except ModelError as error:
             self._calls += error.calls
             raise
@@ -116,12 +128,12 @@ class _Meter:
         )
 
 
-def _around(wrapper: Wrapper, complete: Complete, question: Question, repeat: int) -> Complete:
+def _around(wrapper: Wrapper, complete: Inner, question: Question, repeat: int) -> Inner:
     """Return what `complete` becomes with `wrapper` around it."""
     name = wrapper_name(wrapper)
 
-    async def outer(prompt: Prompt) -> Reply:
-        meter = _Meter(complete)
+    async def outer(prompt: Prompt, **params: Any) -> Reply:
+        meter = _Meter(functools.partial(complete, **params))
         try:
             return meter.told(await wrapper(question, prompt, meter.complete, repeat), name)
         except ModelError as error:

@@ -34,7 +34,7 @@ class SampleCompletions:
         asks: bool,
     ) -> None:
         """`params` are sent under those that the user gave the models; `asks` tells whether any sample needs them."""
-        self._models = models
+        self.models = models
         self._pairs = pairs
         self._joined = joined
         self._params = params
@@ -47,14 +47,14 @@ class SampleCompletions:
         sample: Sample = question.metadata["sample"]
         missing = _missing(self._pairs, sample)
         if not missing:
-            return Reply("\n\n".join(as_filled(sample[key]) for key in self._pairs.values()), calls=0)
+            return Reply(_visible("\n\n".join(as_filled(sample[key]) for key in self._pairs.values())), calls=0)
         # Asked again after a fault, the question goes on behind the last completion that arrived.
         replies = self._kept.setdefault((question.id, repeat), [])
-        wanted = [(asked, model) for asked in missing for model in self._models]
+        wanted = [(asked, model) for asked in missing for model in self.models]
         for asked, model in wanted[len(replies) :]:
             replies.append(await _ask(model, sample[asked], self._params, question, repeat))
         del self._kept[question.id, repeat]
-        number = len(self._models)
+        number = len(self.models)
         texts = [
             self._joined([reply.text for reply in replies[start : start + number]])
             for start in range(0, len(replies), number)
@@ -62,16 +62,16 @@ class SampleCompletions:
         return _summed(replies, texts, list(missing.values()))
 
     async def close(self) -> None:
-        for model in {id(model): model for model in self._models}.values():
+        for model in {id(model): model for model in self.models}.values():
             await model.close()
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the first model says of itself; of several models, what the others do beside it."""
         told = [
             SampleAnswerer(model, lambda _: "", self._params).describe()
-            for model in {id(model): model for model in self._models}.values()
+            for model in {id(model): model for model in self.models}.values()
         ]
-        return {**told[0], "completions": len(self._models), **({"models": told} if len(told) > 1 else {})}
+        return {**told[0], "completions": len(self.models), **({"models": told} if len(told) > 1 else {})}
 
 
 class NobodyAnswers:
@@ -102,6 +102,11 @@ def completions_in(predicted: str, pairs: Mapping[str, str], sample: Sample) -> 
         return {key: str(found[key]) for key in missing}
     except (ValueError, KeyError, TypeError):
         raise ModelError("unreadable", f"the answer does not hold {' and '.join(missing)}", calls=0) from None
+
+
+def _visible(text: str) -> str:
+    """Return a completion of the sample, which is graded even where it is blank: a blank answer would not be."""
+    return text if text.strip() else repr(text)
 
 
 def _missing(pairs: Mapping[str, str], sample: Sample) -> dict[str, str]:
