@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.engine import Ask, Engine
+from pytest_simpleqa.engine import Ask, Engine, Stage
 from pytest_simpleqa.errors import ModelError, RunError, SimpleQAError, SpecError
 from pytest_simpleqa.evals.build import build_eval
 from pytest_simpleqa.evals.protocol import Eval
@@ -94,7 +94,7 @@ def run(
     made: Eval, log: RunLog | None = None, known: Any = None, only: Sequence[str] = (), timeout: float = 5
 ) -> list[QuestionResult]:
     """Put an eval's questions to the engine as a session does, all ahead."""
-    engine = Engine(made.answerer, made.judge, concurrency=8, timeout=timeout, log=log, known=known)
+    engine = Engine({"": Stage(made.answerer, made.judge, timeout, log=log, known=dict(known or {}))}, concurrency=8)
     asks = [Ask(question) for question in made.dataset if not only or question.id in only]
     try:
         engine.offer(asks)
@@ -314,7 +314,7 @@ def test_a_sample_that_raises_costs_its_row(tmp_path: Path) -> None:
 def test_a_sample_that_hangs_runs_out_of_time(tmp_path: Path) -> None:
     """The deadline holds for code too, and what hangs is asked nothing more."""
     made = made_of(tmp_path, "import time\ntime.sleep(0.5 if sample['q'] == '2' else 0)\n" + ASKS)
-    engine = Engine(made.answerer, made.judge, concurrency=8, timeout=0.2)
+    engine = Engine({"": Stage(made.answerer, made.judge, 0.2)}, concurrency=8)
     asks = [Ask(question) for question in made.dataset]
     engine.offer(asks)
     results = [engine.result(ask) for ask in asks]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.engine import Ask, Engine
+from pytest_simpleqa.engine import Ask, Engine, Stage
 from pytest_simpleqa.errors import ModelError, SimpleQAError
 from pytest_simpleqa.evals.build import build_eval
 from pytest_simpleqa.evals.protocol import Eval
@@ -63,7 +63,7 @@ def made(folder: Path, template: str, rows: Sequence[Any] = SAMPLES, *models: Fa
 
 def results(an_eval: Eval) -> list[QuestionResult]:
     """Put the whole eval to its model."""
-    engine = Engine(an_eval.answerer, an_eval.judge, concurrency=1, timeout=10)
+    engine = Engine({"": Stage(an_eval.answerer, an_eval.judge, 10)}, concurrency=1)
     asks = [Ask(question) for question in an_eval.dataset]
     try:
         engine.offer(asks)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_simpleqa.dataset import read_dataset
-from pytest_simpleqa.engine import Ask, Engine
+from pytest_simpleqa.engine import Ask, Engine, Stage
 from pytest_simpleqa.errors import ModelError, OptionError
 from pytest_simpleqa.judges.judge import FunctionJudge, ModelJudge, ReplayJudge, RulesJudge
 from pytest_simpleqa.judges.protocol import Judge
@@ -62,9 +62,8 @@ def judged(
 ) -> list[QuestionResult]:
     """Put the questions to a model that `says` something, judged by `judge`."""
     model = FakeModel(says)
-    engine = Engine(
-        PromptAnswerer(model, Template("{question}")), judge, concurrency=4, timeout=timeout, names=("m", "j"), **more
-    )
+    stage = Stage(PromptAnswerer(model, Template("{question}")), judge, timeout, ("m", "j"), **more)
+    engine = Engine({"": stage}, concurrency=4)
     try:
         engine.offer(wanted := [Ask(question) for question in questions])
         return [engine.result(ask) for ask in wanted]

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_simpleqa.engine import Ask, Engine
+from pytest_simpleqa.engine import Ask, Engine, Stage
 from pytest_simpleqa.errors import SimpleQAError
 from pytest_simpleqa.evals.build import CLASSES, build_eval
 from pytest_simpleqa.evals.protocol import Eval
@@ -155,7 +155,7 @@ def ours(
     an_eval = build_eval(spec, registry, [model])
     chosen = [question for question in an_eval.dataset if str(int(question.id) - 1) in completions]
     an_eval = replace(an_eval, dataset=replace(an_eval.dataset, questions=tuple(chosen)))
-    engine = Engine(Announcing(an_eval.answerer), an_eval.judge, concurrency=8, timeout=0)
+    engine = Engine({"": Stage(Announcing(an_eval.answerer), an_eval.judge, 0)}, concurrency=8)
     try:
         asks = [Ask(question) for question in chosen]
         engine.offer(asks)
