@@ -24,7 +24,7 @@ BELOW = (
     ("line", "cast", "caller", "runevents", "wording", "testing", "pairing", "reportfile"),
     ("engine", "evals", "textline", "baseline", "repeats", "gate"),
     ("reportbuild",),
-    ("library", "comparison", "comparisontext", "decision", "runfolder"),
+    ("library", "comparison", "certaintytext", "comparisontext", "decision", "runfolder"),
     ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "catalogue", "mergereports"),
     ("merge", "labelled"),
     ("judgecheck",),
