@@ -48,8 +48,10 @@ RANKS = {room: rank for rank, rooms in enumerate((*BELOW, *ABOVE)) for room in r
 KNOW_XDIST = ("wire", "scheduling")
 HEAVY = {
     "aiohttp",
+    "botocore",
     "dotenv",
     "fsspec",
+    "litellm",
     "numpy",
     "openai",
     "pooch",
