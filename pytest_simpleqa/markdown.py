@@ -6,6 +6,7 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .certaintytext import certainty_lines
 from .comparisontext import FLIP_WORDS, METRIC_WORDS, baseline_words, differing_words, p_words, signed, signed_ends
 from .report import Report
 from .wording import cut, many, rate, visible
@@ -32,7 +33,15 @@ def comparison_markdown(report: Report) -> str:
     """Return the comparison that a Report holds, and its gates, as a comment."""
     found = report.comparison
     assert found is not None, "a Report without a comparison"
-    blocks = (_head(report, found), _gates(report), _metrics(found), _flips(found), _topics(found), _regressed(found))
+    blocks = (
+        _head(report, found),
+        _gates(report),
+        _metrics(found),
+        _certainty(report),
+        _flips(found),
+        _topics(found),
+        _regressed(found),
+    )
     return "\n".join(line for block in blocks for line in block).rstrip() + "\n"
 
 
@@ -71,6 +80,14 @@ def _metrics(found: Mapping[str, Any]) -> Iterator[str]:
     rows = [(METRIC_WORDS[name], *_figures(each)) for name, each in found["metrics"].items() if each]
     if rows:
         yield from _table(("", "before", "now", "difference", "95 % interval"), rows)
+
+
+def _certainty(report: Report) -> Iterator[str]:
+    lines = list(certainty_lines(report))
+    for label, text in lines:
+        yield f"{label.capitalize()}: {text}." if label else f"{text[0].upper()}{text[1:]}."
+    if lines:
+        yield ""
 
 
 def _flips(found: Mapping[str, Any]) -> Iterator[str]:

@@ -115,10 +115,13 @@ def _of_reports(paths: Iterable[Path]) -> KeptRun:
             raise RunError(f"{file.parent}: no run directory: it holds neither results*.jsonl nor report.json")
     # A folder's name says more than that its Report is called report.json.
     names = [file.resolve().parent.name if file.name == "report.json" else file.name for file in files]
-    report = merge_reports(NamedReport(name, read_report(file)) for name, file in zip(names, files, strict=True))
+    shards = [NamedReport(name, read_report(file)) for name, file in zip(names, files, strict=True)]
+    report = merge_reports(shards)
     rows = tuple(rows_of_report(report))
-    note = "merged from Reports alone, so the percentiles of the latencies are not known"
-    return KeptRun(report, rows, files[0], report.model, report.judge, results=report.samples, notes=(note,))
+    notes = ["merged from Reports alone, so the percentiles of the latencies are not known"]
+    if report.calibration is None and any(each.report.calibration for each in shards):
+        notes.append("the samples do not keep every row, so the calibration is not known either")
+    return KeptRun(report, rows, files[0], report.model, report.judge, results=report.samples, notes=tuple(notes))
 
 
 # -- fitting together -----------------------------------------------------------------------------

@@ -36,7 +36,13 @@ OPTIONS = (
         "the questions: a .csv, .tsv, .jsonl or .json file (each also .gz), an https:// URL, 'sample' or 'simpleqa'",
         is_path=True,
     ),
-    Spec("answer_llm", "SPEC", "the model under test, as <alias>[:<model>]; only on the command line", ini=False),
+    Spec(
+        "answer_llm",
+        "SPEC",
+        "the model under test, as <alias>[:<model>] (azure:<deployment>, openai-responses:gpt-5, litellm:cohere/...); "
+        "only on the command line",
+        ini=False,
+    ),
     Spec("judge_llm", "SPEC", "the judge, as <alias>[:<model>]; rules, match, includes, fuzzy_match and json_match judge offline"),
     Spec("answer_llm_param", "K=V", "request parameter for the answer model (V as JSON, else text); repeatable", True),
     Spec("judge_llm_param", "K=V", "request parameter for the judge (default temperature=0; K= drops it)", True),

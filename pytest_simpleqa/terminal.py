@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Self
 
+from .certaintytext import certainty_lines
 from .comparisontext import comparison_lines
 from .metrics import Rates
 from .records import QuestionResult
@@ -22,6 +23,8 @@ ERRORS_SHOWN = 5
 
 _LEAST_TOPIC = 8
 """Columns that a topic's name keeps however narrow the screen is."""
+_LABEL = 12
+"""Columns of a label before the words on certainty."""
 _LEAST_QUESTION = 8
 """Fewer columns than this tell nothing of a question: it is left out instead."""
 
@@ -60,6 +63,7 @@ def summary_lines(
             *gate_lines(report, width),
         ],
         comparison_lines(report, width, brief=verbosity < 0),
+        list(_certainty(report, width)),
         list(_facts(report, width, run_dir, out)),
         list(_wrong(report, rows, width, prefix or report.name)) if verbosity >= 0 else [],
     ]
@@ -217,6 +221,13 @@ def gate_lines(report: Report, width: int) -> Iterator[Line]:
         markup = {{"pass": "green", "fail": "red"}.get(verdict, "yellow"): True}
         for line in wrapped(visible(text + reason), width, indent="     "):
             yield Line.of(line, **markup)
+
+
+def _certainty(report: Report, width: int) -> Iterator[Line]:
+    """Yield how far repeats agree and what stated confidences are worth."""
+    for label, text in certainty_lines(report):
+        for place, line in enumerate(wrapped(text, width - _LABEL)):
+            yield Line.of(f"{'' if place else label:<{_LABEL}}{line}")
 
 
 def _facts(report: Report, width: int, run_dir: str | None, out: str | None) -> Iterator[Line]:

@@ -251,7 +251,7 @@ EVALS = "x:\n  class: evals.completion_fns"
         ("x", f"{EVALS}.retrieval:RetrievalCompletionFn\n", "write the retrieval as a python: callable"),
         ("x", f"{EVALS}.langchain_math:LangChainMathChainCompletionFn\n", "name a chain of yours"),
         ("x", f"{EVALS}.solver_completion_fn:SolverCompletionFn\n", "solvers are not run here"),
-        ("x", f"{EVALS}.other:Other\n", "the package evals, which is not installed"),
+        ("x", f"{EVALS}.other:Other\n", "class evals.completion_fns.other:Other: "),
         ("x", f"{EVALS}.cot:ChainOfThoughtCompletionFn\n", "no cot_completion_fn"),
         (
             "x",

@@ -20,11 +20,14 @@ from pytest_simpleqa.evals.build import build_eval
 from pytest_simpleqa.evals.protocol import Eval
 from pytest_simpleqa.evals.recorder import Recorder, plain
 from pytest_simpleqa.evals.registry import Registry
+from pytest_simpleqa.evals.sitting import Completions
+from pytest_simpleqa.evals.standin import has_evals
 from pytest_simpleqa.models.callables import callable_model
 from pytest_simpleqa.models.protocol import Model
 from pytest_simpleqa.records import Prompt, QuestionResult, Reply
 from pytest_simpleqa.runlog import RunLog, read_rows
 
+stands_in = pytest.mark.skipif(has_evals(), reason="the evals package itself is installed, with words of its own")
 EXAMPLE = Path(__file__).resolve().parents[1] / "conftest_examples" / "evals_custom"
 
 
@@ -327,6 +330,7 @@ def test_a_sample_that_hangs_runs_out_of_time(tmp_path: Path) -> None:
     assert threading.active_count() < 20
 
 
+@stands_in
 @pytest.mark.parametrize(
     ("source", "wanted"),
     [
@@ -360,6 +364,7 @@ def test_code_that_is_no_eval_is_one_line(tmp_path: Path, source: str, wanted: s
     assert "\n" not in str(caught.value)
 
 
+@stands_in
 def test_a_class_of_the_package_wants_the_package(tmp_path: Path) -> None:
     """What only the real `evals` holds is refused with the way out, where that is not installed."""
     registry = registry_of(tmp_path)
@@ -444,6 +449,7 @@ def test_a_function_of_other_arguments_is_refused(tmp_path: Path) -> None:
 # --- the stand-in --------------------------------------------------------------------------
 
 
+@stands_in
 def test_the_stand_in_is_gone_when_the_class_is_there(tmp_path: Path) -> None:
     """`evals` means our own names for the import of the user's code alone."""
     made_of(tmp_path, "pass")
@@ -511,3 +517,35 @@ def test_an_async_completion_function_is_asked_on_the_loop(tmp_path: Path) -> No
     body = ASKS + "evals.record_and_check_match('', said, 'yes')"
     results = run(made_of(tmp_path, body, callable_model("m:say", say)))
     assert [result.status for result in results] == ["correct"] * 3
+
+
+def test_the_real_package_makes_the_same_of_the_example(example: Registry, tmp_path: Path) -> None:
+    """Where `evals` itself is installed the class stands on it, and a run there and here record the same."""
+    if not has_evals():
+        pytest.skip("the evals package is not installed")
+    made = build(example, "arithmetic", Scripted(add), base=tmp_path)
+    results = run(made)
+    real = importlib.import_module("evals.record")
+    spec = importlib.import_module("evals.base").RunSpec([], "arithmetic.dev.v0", "arithmetic", "dev", {}, "")
+    recorder = real.LocalRecorder(str(tmp_path / "real.jsonl"), spec)
+
+    def complete(prompt: Any, **_: Any) -> Completions:
+        sampled = [add(prompt)]
+        real.record_sampling(prompt=prompt, sampled=sampled)
+        return Completions(sampled)
+
+    theirs = importlib.import_module("arithmetic").Arithmetic(
+        "arithmetic/train.jsonl",
+        "arithmetic/test.jsonl",
+        completion_fns=[complete],
+        eval_registry_path=tmp_path / "evals_custom",
+        name="arithmetic.dev.v0",
+    )
+    assert made.metrics(results) == theirs.run(recorder) == {"accuracy": 0.8}
+    for result in results:
+        ours = [(event["type"], event["data"]) for event in (result.extra or {})["events"]]
+        name = f"arithmetic.dev.{int(result.id) - 1}"
+        there = [event for kind in ("sampling", "match") for event in recorder.get_events(kind)]
+        assert [(kind, {key: data[key] for key in data if key not in ("model", "usage")}) for kind, data in ours] == [
+            (event.type, event.data) for event in there if event.sample_id == name
+        ]

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import copy
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pytest_simpleqa.errors import ModelError, SpecError
-from pytest_simpleqa.models.credentials import Token
 from pytest_simpleqa.models.spec import Surroundings, resolve_model
 from pytest_simpleqa.records import Prompt, Reply
 
@@ -214,6 +210,27 @@ def test_a_signature_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
             said = refusal(spec, {**signed, **change})
             assert said.kind == "forbidden"
             assert "signed was with AWS credentials for" in said.message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("AWS_PROFILE", "ProfileNotFound"), ("OTHER", "set AWS_BEARER_TOKEN_BEDROCK")]
+)
+def test_missing_aws_credentials_are_told(
+    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What AWS's own chain does not find, or a profile that is none, stops the run with one line."""
+    pytest.importorskip("botocore")
+    for variable, value in {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(variable, value)
+    for variable in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+    with BedrockServer() as server:
+        environment = environment_of(server, AWS_BEARER_TOKEN_BEDROCK="", **{name: "nobody"})
+        said = refusal("bedrock:openai.gpt-oss-120b", environment)
+        assert server.requests == []
+    assert said.kind == "unauthorized"
+    assert "no AWS credentials" in said.message
+    assert words in said.message
 
 
 OUR_WORDS: list[tuple[type[ProviderServer], str, Environment, str, str]] = [
@@ -436,11 +453,6 @@ def test_an_unknown_field_is_dropped(gemini: GeminiServer) -> None:
 # Tokens that are fetched.
 
 
-def jwt(seconds: float) -> str:
-    claims = base64.urlsafe_b64encode(json.dumps({"exp": time.time() + seconds}).encode()).decode().rstrip("=")
-    return f"eyJhbGciOiJub25lIn0.{claims}.sig"
-
-
 def test_a_token_is_fetched_by_the_users_function(azure: AzureServer, tmp_path: Path) -> None:
     """Once for many requests; the key's variable is not looked at, and the function's module is the user's."""
     (tmp_path / "my_azure_1.py").write_text(
@@ -488,60 +500,6 @@ def test_a_token_function_that_is_none_is_a_mistake(azure: AzureServer, tmp_path
             ask("azure:my-gpt", environment, base=tmp_path)
         assert "planted" not in str(caught.value)
     assert azure.requests == []
-
-
-def sequence(*values: Any) -> Callable[[], Any]:
-    waiting = list(values)
-
-    def fetch() -> Any:
-        value = waiting.pop(0)
-        if isinstance(value, Exception):
-            raise value
-        return value
-
-    return fetch
-
-
-async def tokens_of(fetch: Callable[[], Any], times: int) -> list[str]:
-    token = Token("python:m:f", fetch)
-    try:
-        return [(await token.headers("u", b""))["Authorization"].removeprefix("Bearer ") for _ in range(times)]
-    finally:
-        token.close()
-
-
-def test_a_token_is_kept_until_shortly_before_its_end() -> None:
-    """Its own `exp`, or the `expires_on` beside it, says when; one that says nothing is kept some minutes."""
-    spent, fresh_jwt = jwt(-5), jwt(3600)
-    assert asyncio.run(tokens_of(sequence(fresh_jwt, "b"), 3)) == [fresh_jwt] * 3
-    assert asyncio.run(tokens_of(sequence(spent, spent), 1)) == [spent]
-    fresh = SimpleNamespace(token="a", expires_on=int(time.time()) + 3600)
-    assert asyncio.run(tokens_of(sequence(fresh, "b"), 3)) == ["a", "a", "a"]
-    assert asyncio.run(tokens_of(sequence("plain", "b"), 3)) == ["plain"] * 3
-
-
-def test_many_calls_fetch_one_token() -> None:
-    """Calls that want a token at the same time wait for one fetch."""
-    token = Token("python:m:f", sequence("one"))
-
-    async def many() -> set[str]:
-        proofs = await asyncio.gather(*(token.headers("u", b"") for _ in range(50)))
-        token.close()
-        return {proof["Authorization"] for proof in proofs}
-
-    assert asyncio.run(many()) == {"Bearer one"}
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(None, "NoneType"), ("  ", "no token"), ("a\nb", "no token"), (ValueError("no login"), "ValueError: no login")],
-)
-def test_a_fetch_that_gives_nothing_is_told(value: Any, words: str) -> None:
-    """The function is named; the first failure stops the run, as a refused key does."""
-    with pytest.raises(ModelError, match=words) as caught:
-        asyncio.run(tokens_of(sequence(value), 1))
-    assert caught.value.kind == "unauthorized"
-    assert "python:m:f" in caught.value.message
 
 
 # Through litellm.

@@ -24,7 +24,7 @@ BELOW = (
     ("line", "cast", "payload", "caller", "runevents", "wording", "testing", "pairing", "reportfile"),
     ("engine", "evals", "textline", "baseline", "repeats", "gate"),
     ("reportbuild",),
-    ("library", "comparison", "comparisontext", "decision", "runfolder"),
+    ("library", "comparison", "certaintytext", "comparisontext", "decision", "runfolder"),
     ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "catalogue", "mergereports"),
     ("merge", "labelled"),
     ("judgecheck",),
@@ -48,8 +48,10 @@ RANKS = {room: rank for rank, rooms in enumerate((*BELOW, *ABOVE)) for room in r
 KNOW_XDIST = ("wire", "scheduling")
 HEAVY = {
     "aiohttp",
+    "botocore",
     "dotenv",
     "fsspec",
+    "litellm",
     "numpy",
     "openai",
     "pooch",

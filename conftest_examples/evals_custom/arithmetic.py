@@ -25,9 +25,13 @@ class Arithmetic(evals.Eval):
 
     def run(self, recorder: Any) -> dict[str, float]:
         """Hand over the samples; what is returned stands in the Report."""
-        self.train_samples = evals.get_jsonl(self.train_jsonl)
-        self.eval_all_samples(recorder, evals.get_jsonl(self.test_jsonl))
+        self.train_samples = self._read(self.train_jsonl)
+        self.eval_all_samples(recorder, self._read(self.test_jsonl))
         return {"accuracy": evals.metrics.get_accuracy(recorder.get_events("match"))}
+
+    def _read(self, name: str) -> list[dict[str, str]]:
+        samples: list[dict[str, str]] = evals.get_jsonl(str(self.eval_registry_path / "data" / name))
+        return samples
 
     def eval_sample(self, sample: dict[str, str], rng: random.Random) -> None:
         """Ask for one sum, and record whether the answer begins with the right number."""

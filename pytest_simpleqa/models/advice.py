@@ -20,7 +20,7 @@ def with_advice(error: ModelError, connection: Connection, url: str) -> ModelErr
     """Return `error` with what to set or look at behind its message, where that is known."""
     hint = _hint(error, connection, url)
     if hint:
-        error.message = f"{error.message}; {hint}"
+        error.message = f"{error.message.rstrip('.')}; {hint}"
         error.args = (error.message,)
     return error
 
