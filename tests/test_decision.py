@@ -129,6 +129,18 @@ def test_evidence_that_is_not_there_passes_nothing(letters: str, values: dict[st
     assert (result.verdict, result.reason) == ("undecided", reason)
 
 
+@pytest.mark.parametrize(("failed", "verdict"), [(2, "pass"), (3, "undecided")])
+def test_a_judge_that_failed_its_sentinels_decides_nothing(failed: int, verdict: str) -> None:
+    """A Report whose judge has failed more sentinels than it may leaves its gates undecided, whatever the rows say."""
+    report, rows = run("AAAA")
+    checks = [{"kind": "gold", "wanted": "correct", "verdict": "incorrect"}] * failed
+    counted = {"n": 20, "failed": failed, "allowed": 2, "failed_checks": checks}
+    result = decide(parse_gate("accuracy >= 0.5"), replace(report, sentinels=counted), rows)
+    assert result.verdict == verdict
+    told = "the judge failed 3 of 20 sentinels (gold graded incorrect 3)"
+    assert (result.reason == told) == (verdict == "undecided")
+
+
 def test_a_run_that_stopped_early_never_passes() -> None:
     """2 right rows of 100 planned are no accuracy above 0.5."""
     result = decided("accuracy >= 0.5", "AA" + "." * 98)

@@ -168,8 +168,8 @@ def test_a_hook_is_tried_as_well(quiz: Quiz) -> None:
 
 def test_a_recording_cannot_be_tried(quiz: Quiz) -> None:
     """A replay judge is refused in one line, whether the number stands on the command line or in the ini file."""
-    for more in ({}, {"sentinels": 0}):
-        refused = session(quiz, "replay:said.csv", **more)  # type: ignore[arg-type]  # a number by its name
+    for typed in (12, 0):
+        refused = session(quiz, "replay:said.csv", sentinels=typed)
         assert refused.status == 4
         (line,) = [line for line in refused.errors.splitlines() if line]
         assert line.startswith("ERROR: --simpleqa-sentinels 12: a recording has no verdict on answers"), line
@@ -214,8 +214,8 @@ def test_a_resumed_run_keeps_its_sentinels(quiz: Quiz, workers: tuple[str, ...])
     """What a finished row's sentinel came to is kept; only before what is judged anew there is a new one."""
     quiz.file("answers.py", ANSWERS)
     quiz.file("broken", "")
-    args = ("--simpleqa-dataset=quiz.csv", "--answer-llm=python:answers:answer", "--judge-llm=python:judges:always_a")
-    args = (*args, "--simpleqa-sentinels=12", *workers)
+    models = ("--answer-llm=python:answers:answer", "--judge-llm=python:judges:always_a")
+    args = ("--simpleqa-dataset=quiz.csv", *models, "--simpleqa-sentinels=12", *workers)
     first = quiz.pytest(*args)
     assert sentinels(first)["n"] == 8  # 1, 2, 11 and 12 have no answer, so nobody judges them
     (quiz.path / "broken").unlink()
