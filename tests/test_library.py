@@ -70,6 +70,7 @@ def test_a_run_gives_its_report() -> None:
         "sentinels": 0,
         "parse": "strict",
         "include_topic_breakdown": True,
+        "ask_confidence": False,
     }
     assert report.provenance["dataset_sha256"] == "0" * 64
     assert report.provenance["answer"]["provider"] == "fake"
