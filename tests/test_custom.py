@@ -383,6 +383,20 @@ def test_a_run_that_raises_at_the_end_is_one_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("samples", ["self.get_samples()[1:]", "self.get_samples()"])
+def test_samples_are_given_once_and_stay_the_same(tmp_path: Path, samples: str) -> None:
+    """An eval that goes through two lots of samples cannot be run sample by sample: no figure is made up for it."""
+    source = class_of(ASKS).replace("        return {}", f"        self.eval_all_samples(recorder, {samples})")
+    made = build(
+        registry_of(tmp_path, source, samples_jsonl="some.jsonl"),
+        "mine.dev.v0",
+        Scripted(lambda prompt: "yes"),
+        base=tmp_path,
+    )
+    with pytest.raises(RunError, match="eval_all_samples is called with other samples than before"):
+        made.metrics(run(made))
+
+
 def test_a_completion_outside_a_sample_is_refused(tmp_path: Path) -> None:
     """Nothing is asked of a model while the samples are found."""
     source = class_of("pass").replace("self.get_samples()", "self.completion_fn('x')")

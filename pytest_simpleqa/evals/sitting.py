@@ -169,3 +169,8 @@ def shown(value: Any) -> str:
         return as_text(checked_prompt(value), turn=False).strip()
     except BadRowError:
         return json.dumps(plain(value), ensure_ascii=False)
+
+
+def sample_id(name: str, index: int) -> str:
+    """Return what OpenAI Evals calls the sample of that index, from 0: `<eval>.<split>.<index>`."""
+    return ".".join([*name.split(".")[:2], str(index)])
