@@ -12,11 +12,11 @@ from .certaintytext import certainty_lines
 from .comparisontext import comparison_lines
 from .metrics import Rates
 from .records import QuestionResult
-from .report import Report
+from .report import UNSPECIFIED, Report
 from .textline import Line as Line  # what the summary is made of, for those who show it
 from .textline import Markup, Span, spaced, wrapped
 from .trust import doubt, in_words
-from .wording import columns, cut, ends, left, many, one_line, rate, shown, span, speed, visible
+from .wording import columns, cut, ends, kept_ends, left, many, one_line, rate, shown, span, speed, visible
 
 WRONG_SHOWN = 20
 ERRORS_SHOWN = 5
@@ -159,7 +159,7 @@ class _Layout:
 
 def _table(report: Report, width: int, *, topics: bool) -> Iterator[Line]:
     """Yield the head, the row of all questions and the topics."""
-    groups = (report.per_topic or {}) if topics else {}
+    groups = (report.per_topic or {}) if topics and set(report.per_topic or {}) != {UNSPECIFIED} else {}
     rows: list[tuple[str, Rates]] = [("all questions", report)]
     rows += [(visible(name), group) for name, group in groups.items()]
     names = max(columns(name) for name, _ in rows)
@@ -215,7 +215,7 @@ def gate_lines(report: Report, width: int) -> Iterator[Line]:
             if gate.get(key) is not None
         ]
         if gate.get("interval") and "difference" not in gate:  # that one's interval stands in the reason
-            figures.append(f"95 % {ends(gate['interval'])}")
+            figures.append(f"{100 * gate.get('level', 0.95):.4g} % {kept_ends(gate['interval'])}")
         text = f"gate {gate.get('expression')}: {', '.join((verdict, *figures))}"
         reason = f"; {gate['reason']}" if gate.get("reason") else ""
         markup = {{"pass": "green", "fail": "red"}.get(verdict, "yellow"): True}
@@ -233,11 +233,21 @@ def _certainty(report: Report, width: int) -> Iterator[Line]:
 def _facts(report: Report, width: int, run_dir: str | None, out: str | None) -> Iterator[Line]:
     """Yield what the run cost and where it lies."""
     facts = [(role, _spent(report.usage[role])) for role in ("answer", "judge") if role in report.usage]
-    facts += [("wrapped", _wrappers(report)), ("time", _time(report))]
+    facts += [("metrics", _metrics(report)), ("wrapped", _wrappers(report)), ("time", _time(report))]
     yield from (Line.of(cut(f"{label:<8}{text}", width)) for label, text in facts if text)
     for label, path in (("run", run_dir), ("report", out)):
         if path:
             yield Line.of(f"{label:<8}{visible(path)}")  # never cut: it is there to be copied
+
+
+def _metrics(report: Report) -> str:
+    """Return what an eval makes of its results, as OpenAI Evals prints it."""
+    figures = (f"{visible(str(name))} {_figure(value)}" for name, value in (report.metrics or {}).items())
+    return ", ".join(figures)
+
+
+def _figure(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else visible(str(value))
 
 
 def _wrappers(report: Report) -> str:

@@ -84,6 +84,11 @@ def ends(interval: Interval | Sequence[float] | None) -> str:
     return f"{rate(interval[0])}-{rate(interval[1])}" if interval else ""
 
 
+def kept_ends(interval: Sequence[float]) -> str:
+    """Return both ends of an interval of the Report, in the four decimals that it keeps: rounded once, not twice."""
+    return "-".join("1.00" if end == 1 else f"{end:.4f}".replace("0.", ".", 1) for end in interval)
+
+
 def many(number: int, noun: str) -> str:
     """Return a number with its noun: `1 call`, `4,326 calls`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

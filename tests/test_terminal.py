@@ -328,9 +328,28 @@ def test_gates_are_shown_whole() -> None:
     }
     lines = summary_lines(report_of([row(1)], gates=[gate]))
     at = next(i for i, line in enumerate(lines) if line.text.startswith("gate "))
-    assert lines[at].text == "gate accuracy >= 0.4: undecided, value .200, bound .200, 95 % .036-.625;"
+    assert lines[at].text == "gate accuracy >= 0.4: undecided, value .200, bound .200, 95 % .0362-.6245;"
     assert lines[at + 1].text == "     failures 2 of 5 are above 0.01"
     assert lines[at].spans[0][1] == {"yellow": True}
+    part = {**gate, "interval": [0.0, 1.0], "level": 0.975, "slice_gates": 2}
+    assert "97.5 % .0000-1.00" in " ".join(summary(report_of([row(1)], gates=[part])))
+
+
+def test_the_judges_sentinels_are_told() -> None:
+    """What the judge made of its sentinels is a plain line; where it failed too many, a red one, and so under -qq."""
+    good = {"n": 20, "failed": 0, "allowed": 2, "failed_checks": []}
+    checks = [{"kind": "other_gold", "wanted": "incorrect", "verdict": None}] * 3
+    bad = {**good, "failed": 3, "failed_checks": checks}
+    plain, warned = (
+        next(line for line in summary_lines(replace(report_of([row(1)]), sentinels=found)) if "sentinels" in line.text)
+        for found in (good, bad)
+    )
+    assert plain.text == "the judge passed all 20 sentinels"
+    assert plain.spans[0][1] == {}
+    assert warned.text == "the judge failed 3 of 20 sentinels (other gold without a verdict 3): do not"
+    assert warned.spans[0][1] == {"red": True, "bold": True}
+    assert "the judge failed 3 of 20 sentinels" in one_line(replace(report_of([row(1)]), sentinels=bad))
+    assert "sentinels" not in one_line(replace(report_of([row(1)]), sentinels=good))
 
 
 def test_a_resumed_run_says_so() -> None:
