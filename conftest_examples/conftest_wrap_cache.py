@@ -6,7 +6,8 @@ Copy this file into an empty folder as `conftest.py` and type there:
 
 The second time no answer is asked for: change the judge or its prompt, and only the judge costs anything. Answers lie
 in the folder `.answers`, each under a hash of all that shapes it: model, address, parameters, prompt, and which asking
-of the question it is. Only whole answers are kept; what failed is asked again. Delete the folder to start afresh.
+of the question it is. Only whole answers are kept; what failed is asked again. Delete the folder to start afresh, also
+where another wrapper gives `complete` other request parameters: those are not part of the hash.
 """
 
 from __future__ import annotations
