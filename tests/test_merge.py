@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.mergereports import NamedReport, merge_reports
-from pytest_simpleqa.reportfile import read_report
+from pytest_simpleqa.reportfile import read_report, write_report
 
 from .kept import Command, command, write_dataset, write_run
+from .letters import run
 from .quiz import Quiz
 
 LETTERS = "ABCA?!AB"
@@ -153,6 +155,17 @@ def test_reports_alone_are_merged(simpleqa: Command, tmp_path: Path) -> None:
     assert status == 0
     assert "percentiles of the latencies are not known" in err
     assert numbers(tmp_path / "merged.json", "usage") == numbers(whole / "report.json", "usage")
+
+
+def test_a_calibration_that_no_longer_follows_is_told_of(simpleqa: Command, tmp_path: Path) -> None:
+    """Where Reports with a calibration keep only some of their rows, the merged one has none, and says so."""
+    for part, letters in ((1, "AAB"), (2, "BBA")):
+        report, _ = run(letters, max_samples=1, options={"shard": [part, 2], "max_samples": 1})
+        write_report(replace(report, calibration={"n": 3}), tmp_path / f"part{part}.json")
+    status, _, err = simpleqa("merge", "part1.json", "part2.json", "--out", "merged.json")
+    assert status == 0, err
+    assert "so the calibration is not known either" in err
+    assert "calibration" not in json.loads((tmp_path / "merged.json").read_text(encoding="utf-8"))
 
 
 def test_without_the_dataset_reports_are_merged(simpleqa: Command, tmp_path: Path) -> None:
