@@ -21,7 +21,7 @@ _SOMETIMES = "recorded"
 _RATES = (*INTERVAL_RATES, "coverage", "f_score")
 _DIGITS = 4
 """Decimals of an interval's ends: more would claim a precision that an interval does not have."""
-_WHERE_THERE = ("repeats", "calibration", "sentinels")
+_WHERE_THERE = ("repeats", "calibration", "sentinels", "metrics")
 """Parts that stand in the document only where the run has them."""
 
 Intervals = Mapping[str, Interval | None]
@@ -98,6 +98,8 @@ class Report(Measured):
     """How often answers are right beside what they claim; None where none carries a confidence."""
     sentinels: Mapping[str, Any] | None = None
     """What the judge made of its sentinels; None where it was shown none."""
+    metrics: Mapping[str, Any] | None = None
+    """What an eval of a registry makes of its results, under the names of OpenAI Evals; None for a dataset."""
     samples: tuple[QuestionResult, ...]
     """The first results, in dataset order."""
     verdicts: tuple[tuple[str, str, int, Verdict | None], ...]

@@ -41,6 +41,7 @@ def build_report(
     gates: Sequence[Mapping[str, Any]] = (),
     comparison: Mapping[str, Any] | None = None,
     exit_status: int | None = None,
+    metrics: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return the Report of `results`, keyed by question id and repeat (from 1).
 
@@ -87,6 +88,7 @@ def build_report(
         gates=tuple(gates),
         comparison=comparison,
         exit_status=exit_status,
+        metrics=metrics,
     )
 
 
