@@ -290,16 +290,6 @@ def test_a_blank_answer_has_its_sentinel(blank: str) -> None:
     assert [predicted for _, predicted in inner.judged] == ["Paris"]
 
 
-def test_a_judge_of_blanks_stays_one() -> None:
-    """A judge that wants blank answers as well gets them behind its sentinels, too."""
-    inner = FakeJudge(Verdict.INCORRECT)
-    inner.judges_blank = True  # type: ignore[attr-defined]  # what judges of evals say of themselves
-    judge = SentinelJudge(inner, {("q0001", 1): Sentinel("gold", "Paris", Verdict.CORRECT)})
-    (result,) = judged(places(1), judge, "")
-    assert result.verdict is Verdict.INCORRECT
-    assert [predicted for _, predicted in inner.judged] == ["Paris", ""]
-
-
 def test_costs_and_findings_of_both_are_kept() -> None:
     """Calls and tokens of sentinel and answer add up; what the judge itself has attached stays."""
     question = places(1)[0]

@@ -72,7 +72,6 @@ class SentinelJudge:
     def __init__(self, inner: Judge, sentinels: Mapping[Key, Sentinel]) -> None:
         self.inner = inner
         self.model = inner.model
-        self.judges_blank = getattr(inner, "judges_blank", False)
         self.sentinels = sentinels
 
     async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
