@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 from .certaintytext import certainty_lines
 from .comparisontext import comparison_lines
-from .metrics import Rates
+from .ratestable import table_lines
 from .records import QuestionResult
-from .report import UNSPECIFIED, Report
+from .report import Report
 from .textline import Line as Line  # what the summary is made of, for those who show it
-from .textline import Markup, Span, spaced, wrapped
+from .textline import Markup, spaced, wrapped
 from .trust import doubt, in_words
-from .wording import columns, cut, ends, kept_ends, left, many, one_line, rate, shown, span, speed, visible
+from .wording import columns, cut, kept_ends, many, one_line, rate, shown, span, speed, visible
 
 WRONG_SHOWN = 20
 ERRORS_SHOWN = 5
 
-_LEAST_TOPIC = 8
-"""Columns that a topic's name keeps however narrow the screen is."""
 _LABEL = 12
 """Columns of a label before the words on certainty."""
 _LEAST_QUESTION = 8
@@ -55,7 +52,7 @@ def summary_lines(
     rows = list(report.samples if results is None else results)
     blocks = [
         [Line.of(shown(f"{report.name}: {report.model}, judged by {report.judge}", width), bold=True)],
-        list(_table(report, width, topics=verbosity >= 0)),
+        list(table_lines(report, width, topics=verbosity >= 0)),
         [
             *_incomplete(report, width, resume),
             *_failures(report, rows, width),
@@ -69,106 +66,6 @@ def summary_lines(
     ]
     lines = spaced(blocks)
     return lines if colour else [line.plain() for line in lines]
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column of numbers: two rows of head, at length and short, and its cell."""
-
-    head: tuple[str, str]
-    short: tuple[str, str]
-    cell: Callable[[Rates], str]
-    markup: Markup = field(default_factory=dict)
-    opens_group: bool = False
-
-    def width(self, rows: Iterable[Rates], short: bool) -> int:
-        return max(*map(len, self.short if short else self.head), *(len(self.cell(row)) for row in rows))
-
-
-_COLUMNS = (
-    _Column(("", "n"), ("", "n"), lambda row: f"{row.n:,}"),
-    _Column(("", "correct"), ("", "corr."), lambda row: f"{row.correct:,}", {"green": True}),
-    _Column(("", "incorrect"), ("in-", "corr."), lambda row: f"{row.incorrect:,}", {"red": True}),
-    _Column(("not", "attempted"), ("not", "att."), lambda row: f"{row.not_attempted:,}", {"yellow": True}),
-    _Column(
-        ("accuracy and", "95 % interval"),
-        ("accuracy and", "95 % interval"),
-        lambda row: f"{rate(row.accuracy)} {ends(row.interval('accuracy')):>9}",
-        opens_group=True,
-    ),
-    _Column(
-        ("attempted", "accuracy"),
-        ("att.", "acc."),
-        lambda row: rate(row.attempted_accuracy),
-        {"bold": True},
-        opens_group=True,
-    ),
-    _Column(("", "abstention"), ("", "abst."), lambda row: rate(row.abstention_rate)),
-    _Column(("", "hallucination"), ("", "hall."), lambda row: rate(row.hallucination_rate)),
-)
-_RECORDED = _Column(("", "recorded"), ("", "rec."), lambda row: f"{row.recorded:,}", {"green": True})
-"""Stands behind the other counts where there is such a row."""
-
-
-def _columns_for(rows: Iterable[Rates]) -> Sequence[_Column]:
-    return (*_COLUMNS[:4], _RECORDED, *_COLUMNS[4:]) if any(row.recorded for row in rows) else _COLUMNS
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Which columns are shown, how wide each is with the gap before it, and with which heads."""
-
-    columns: Sequence[_Column]
-    widths: Sequence[int]
-    short: bool
-
-    @classmethod
-    def of(cls, columns: Sequence[_Column], rows: Sequence[Rates], gap: int, short: bool) -> Self:
-        # Where the gap is narrow, a wider one keeps the groups of columns apart.
-        gaps = [gap + (column.opens_group and gap == 1) for column in columns]
-        return cls(columns, [g + column.width(rows, short) for g, column in zip(gaps, columns, strict=True)], short)
-
-    @classmethod
-    def fitting(cls, rows: Sequence[Rates], names: int, width: int) -> Self:
-        """Return the roomiest layout that fits; where names must be cut first, then columns go from the right."""
-        columns = _columns_for(rows)
-        for short in (False, True):
-            roomy = cls.of(columns, rows, gap=2, short=short)
-            if names + sum(roomy.widths) <= width:
-                return roomy
-        shown = len(columns)
-        while shown > 1 and _LEAST_TOPIC + sum(cls.of(columns[:shown], rows, gap=1, short=True).widths) > width:
-            shown -= 1
-        return cls.of(columns[:shown], rows, gap=1, short=True)
-
-    def head(self, row: int, label: str) -> Line:
-        """Return one of the two rows of the head."""
-        heads = (column.short if self.short else column.head for column in self.columns)
-        cells = (head[row].rjust(width) for head, width in zip(heads, self.widths, strict=True))
-        return Line.of((label + "".join(cells)).rstrip())
-
-    def row(self, label: str, counts: Rates, markup: Markup) -> Line:
-        """Return one row of numbers."""
-        spans: list[Span] = [(label, markup)]
-        for column, width in zip(self.columns, self.widths, strict=True):
-            cell = column.cell(counts).rjust(width)
-            # A count of nothing needs no colour.
-            spans.append((cell, markup if cell.strip() in {"0", "-"} else {**markup, **column.markup}))
-        return Line(tuple(spans))
-
-
-def _table(report: Report, width: int, *, topics: bool) -> Iterator[Line]:
-    """Yield the head, the row of all questions and the topics."""
-    groups = (report.per_topic or {}) if topics and set(report.per_topic or {}) != {UNSPECIFIED} else {}
-    rows: list[tuple[str, Rates]] = [("all questions", report)]
-    rows += [(visible(name), group) for name, group in groups.items()]
-    names = max(columns(name) for name, _ in rows)
-    layout = _Layout.fitting([counts for _, counts in rows], names, width)
-    names = min(names, max(_LEAST_TOPIC, width - sum(layout.widths)))
-    for row, label in enumerate(("", "topic" if groups else "")):
-        yield layout.head(row, left(label, names))
-    for place, (name, counts) in enumerate(rows):
-        yield layout.row(left(cut(name, names), names), counts, {} if place else {"bold": True})
 
 
 def _incomplete(report: Report, width: int, resume: str | None) -> Iterator[Line]:
