@@ -15,6 +15,7 @@ from .paths import file_word
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Verdict
 from .said import Params, Said
+from .secret import Secret
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class Options:
     eval_params: Params
     """Laid over the `args` of every eval."""
     registry_paths: tuple[Path, ...]
+    record: Path | None
+    """Where the log of events goes."""
+    db: Secret | None
+    """The database's address, as typed: it may hold a password."""
+    db_base: Path
+    """What a relative path in it counts from."""
     environment: Mapping[str, str] = field(repr=False)
     """The shell's variables over those of the dotenv file."""
     invocation_dir: Path = field(default_factory=Path.cwd)
@@ -130,15 +137,20 @@ class Options:
             eval_set=said.text("simpleqa_eval_set"),
             eval_params=said.assignments("simpleqa_eval_param"),
             registry_paths=said.paths("simpleqa_registry_path"),
+            record=said.path("simpleqa_record"),
+            db=Secret(db[0]) if (db := said.path_text("simpleqa_db"))[0] else None,
+            db_base=db[1],
             environment=said.environment("simpleqa_env_file"),
             invocation_dir=said.invocation_dir,
         )
 
     def out_of(self, run: str) -> Path | None:
         """Return where the Report of a run is also to be written; None where nowhere."""
-        if self.out is None or "{name}" not in self.out.name:
-            return self.out
-        return self.out.with_name(self.out.name.replace("{name}", file_word(run)))
+        return _named_after(run, self.out)
+
+    def record_of(self, run: str) -> Path | None:
+        """Return where the log of a run's events goes; None where nowhere."""
+        return _named_after(run, self.record)
 
     @property
     def options_json(self) -> dict[str, Any]:
@@ -159,6 +171,13 @@ class Options:
             "ask_confidence": self.answer_prompt.asks_confidence,
             "sentinels": self.sentinels,
         }
+
+
+def _named_after(run: str, path: Path | None) -> Path | None:
+    """Return `path` with the run's name in the place of `{name}`."""
+    if path is None or "{name}" not in path.name:
+        return path
+    return path.with_name(path.name.replace("{name}", file_word(run)))
 
 
 def _wanted(said: Said) -> bool:

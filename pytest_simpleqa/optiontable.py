@@ -73,6 +73,8 @@ OPTIONS = (
     Spec("simpleqa_eval_set", "NAME", "all evals of an eval set"),
     Spec("simpleqa_eval_param", "KEY=VALUE", "an argument of the evals, over their own (as JSON, else text)", True),
     Spec("simpleqa_registry_path", "DIR", "a registry of evals, before ~/.evals; repeatable", True, is_path=True),
+    Spec("simpleqa_record", "FILE", "write a log of events as OpenAI Evals does, as results come", is_path=True),
+    Spec("simpleqa_db", "URL", "also write results to a database: an URL of SQLAlchemy, or a file", is_path=True),
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),
 )  # fmt: skip
 

@@ -27,6 +27,7 @@ from .reportfile import report_text, write_report
 from .runevents import Event, done_event, progress_event, start_event
 from .runlog import Key
 from .screen import Screen, status_word
+from .secret import without_password
 
 
 class Reporter:
@@ -247,7 +248,7 @@ class Reporter:
 
     def _resume_command(self, ledger: Ledger) -> str:
         """Return what to type to go on with this run: the same command line, and its name."""
-        args = [str(arg) for arg in self._config.invocation_params.args]
+        args = [without_password(str(arg)) for arg in self._config.invocation_params.args]
         kept = [arg for arg in args if not arg.startswith("--simpleqa-resume=")]
         if "--simpleqa-resume" in kept:
             place = kept.index("--simpleqa-resume")

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from . import wire
+from . import sinks, wire
 from .cast import Cast
 from .errors import OptionError, SimpleQAError
 from .gates import Gates
@@ -69,6 +69,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     ledgers = [Ledger(plan, casts[plan.name], gates.for_run(plan.name, names), screen.warn, session) for plan in plans]
     reporter = Reporter(config, asked, ledgers, gates, screen)
     config.pluginmanager.register(reporter, "simpleqa-reporter")
+    sinks.register(config, asked, ledgers, screen.warn)
     limits = {name: cast.limits for name, cast in casts.items()}
 
     def run_dirs() -> dict[str, Path]:

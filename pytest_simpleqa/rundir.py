@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -116,6 +117,7 @@ class RunDir:
         return {
             "v": 1,
             "run": plan.name,
+            "run_id": uuid4().hex,
             **({"session": self._session} if self._session else {}),
             "dataset": {"name": plan.dataset.name, "sha256": plan.dataset.sha256, "questions": len(plan.dataset)},
             "answer": {"spec": options.answer_llm, **answer},

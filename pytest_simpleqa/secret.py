@@ -94,6 +94,12 @@ class Environment(Mapping[str, str]):
         return f"Environment({len(self)} variables)"
 
 
+def without_password(text: str) -> str:
+    """Return `text` with the password of a database's address in it masked, and what its query says."""
+    masked = re.sub(r"(://[^/:@]*:).*@", rf"\1{MASK}@", text)
+    return re.sub(r"((?:pass|secret|token|key)[^=&]*=)[^&]+", rf"\1{MASK}", masked) if "://" in text else text
+
+
 def _any_form(char: str) -> str:
     r"""Return a pattern for `char` plain or escaped: `+`, `\u002B`, `%2b`, `&#43;`, `&plus;`, also more than once."""
     code = ord(char)
