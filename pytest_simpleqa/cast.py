@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resol
 from .models.stated import stating
 from .models.wrapping import unwrapped
 from .prompts import Template
+from .records import QuestionResult
 from .runlog import Key
 
 
@@ -30,6 +31,8 @@ class Cast:
     answerer: Answerer | None = None
     judge: Judge | None = None
     """Both None under --collect-only."""
+    metrics: Callable[[Sequence[QuestionResult]], Mapping[str, Any]] | None = None
+    """What an eval of a registry makes of its results; None for a dataset."""
 
     @property
     def limits(self) -> tuple[int | None, int | None]:

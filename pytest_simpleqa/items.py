@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -89,6 +89,35 @@ class QuestionItem(pytest.Item):
         if self.result.verdict is Verdict.NOT_ATTEMPTED:
             report.outcome = "skipped"
             report.longrepr = (self.parent.name, 0, _reason(self.result))
+
+
+class RefusedEval(pytest.Item):
+    """A member of an eval set that cannot be run: it fails with the reason, and the others go on."""
+
+    def __init__(self, *, reason: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._why = reason
+
+    def runtest(self) -> None:
+        raise QuestionFailed(self._why)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+        return str(excinfo.value)
+
+    def reportinfo(self) -> tuple[str, int | None, str]:
+        return self.name, None, self.name
+
+
+class RefusedCollector(pytest.Collector):
+    """The members of an eval set that cannot be run."""
+
+    def __init__(self, *, refused: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._refused = refused
+
+    def collect(self) -> Iterator[RefusedEval]:
+        for name, reason in self._refused.items():
+            yield RefusedEval.from_parent(self, name=name, nodeid=f"{name}::cannot-run", reason=reason)
 
 
 def wants_failed_of_none(config: pytest.Config, node_ids: Iterable[str]) -> bool:

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from . import wording
 from .cast import Cast
 from .engine import Ask
+from .errors import RunError
 from .gates import Gates
 from .metrics import Counts
 from .plan import Plan
@@ -29,6 +31,7 @@ class Ledger:
         self, plan: Plan, cast: Cast, gates: Gates, warn: Callable[[str], None], session: str | None = None
     ) -> None:
         self.plan = plan
+        self._warn = warn
         self.cast = cast
         self.gates = gates
         self.run_dir = RunDir(plan, cast.describe, warn, session)
@@ -42,14 +45,17 @@ class Ledger:
         self.report: Report | None = None
         self._statuses: Counter[str] = Counter()
         self._calls = 0
-        self._known = 0
+        self._known: frozenset[Key] = frozenset()
+        """Rows of an earlier session that have their verdict."""
         self._began = time.monotonic()
         self._next_pct = plan.options.progress_pct
 
     @property
     def specs(self) -> tuple[str, str]:
-        """How the user has named the answer model and the judge."""
-        options = self.plan.options
+        """How the user has named the answer model and the judge; an eval that grades by itself names its own rule."""
+        options, judge = self.plan.options, self.cast.judge
+        if self.plan.source is not None and judge is not None and judge.model is None:
+            return options.answer_llm or "", str(judge.describe().get("model"))
         return options.answer_llm or "", options.judge_llm or ""
 
     @cached_property
@@ -64,7 +70,7 @@ class Ledger:
         self._began = time.monotonic()
         if selected and self.run_dir.is_open and self.run_dir.resumed:
             rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
-            self._known = sum(row.verdict is not None for row in rows.values())
+            self._known = frozenset(key for key, row in rows.items() if row.verdict is not None)
 
     def notices(self) -> Iterator[str]:
         """Yield what the user should know before the first request."""
@@ -81,7 +87,7 @@ class Ledger:
     def take(self, result: QuestionResult, *, is_kept: bool) -> bool:
         """Enter a result, writing down what no process here has; tell whether a progress line is due."""
         key = result.id, result.repeat
-        if not is_kept:
+        if not is_kept and key not in self._known:
             self.run_dir.keep(self.ask_by_key[key], result)
         self.results[key] = result
         self._statuses[result.status] += 1
@@ -100,7 +106,7 @@ class Ledger:
             self.selected,
             Counts.from_statuses(self._statuses.elements()),
             elapsed_s=time.monotonic() - self._began,
-            resumed=min(done, self._known),
+            resumed=min(done, len(self._known)),
             in_flight=in_flight,
             width=width,
         )
@@ -149,10 +155,22 @@ class Ledger:
                 "answer": dict(answer),
                 "judge": dict(judge),
                 "versions": versions(),
+                **plan.provenance,
             },
             resumed=self.run_dir.resumed,
-            other_parse=_strict if options.paper else parse_paper,
+            other_parse=None if plan.source else _strict if options.paper else parse_paper,
+            metrics=self._metrics(),
         )
+
+    def _metrics(self) -> Mapping[str, Any] | None:
+        """Return what an eval makes of its results; where the user's code fails at it, that costs no row."""
+        if self.cast.metrics is None:
+            return None
+        try:
+            return self.cast.metrics(list(self.in_order()))
+        except RunError as error:
+            self._warn(str(error))
+            return None
 
     def _decided(self, report: Report, reasons: Sequence[str]) -> Report:
         if not self.gates:

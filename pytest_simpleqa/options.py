@@ -25,9 +25,11 @@ class Options:
     answer_llm: str | None
     """None only under --collect-only."""
     judge_llm: str | None
+    """Never None beside a dataset and an answer model; some evals need none."""
     judge_base: Path
     """What a relative path in the judge's spec counts from."""
     dataset: str | None
+    """None where only evals, or tests of the user's, ask questions."""
     dataset_base: Path
     """What a relative dataset path counts from."""
     answer_params: Params
@@ -41,6 +43,8 @@ class Options:
     """0 = all; likewise `sample`."""
     sample: int
     seed: int
+    is_seeded: bool
+    """Whether the user has named the seed: evals have one of their own."""
     topics: tuple[str, ...]
     shard: tuple[int, int]
     repeats: int
@@ -88,13 +92,9 @@ class Options:
             return None
         said.refuse_lost_ini_file()
         source, base = said.path_text("simpleqa_dataset")
-        if source is None:
-            raise OptionError(
-                "--answer-llm needs a dataset: add --simpleqa-dataset=FILE, =sample (shipped) or =simpleqa (official)"
-            )
         answer_llm = said.text("answer_llm")
         judge_llm = said.text("judge_llm")
-        if answer_llm is not None and judge_llm is None:
+        if answer_llm is not None and judge_llm is None and source is not None:
             raise OptionError(
                 "--judge-llm is missing: name a judge model as <alias>[:<model>], or 'rules' for a rough offline judge"
             )
@@ -116,6 +116,7 @@ class Options:
             limit=said.whole("simpleqa_limit", 0, least=0),
             sample=said.whole("simpleqa_sample", 0, least=0),
             seed=said.whole("simpleqa_seed", 0),
+            is_seeded=said.text("simpleqa_seed") is not None,
             topics=tuple(said.many("simpleqa_topic")),
             shard=said.shard("simpleqa_shard"),
             repeats=said.whole("simpleqa_repeats", 1, least=1),
@@ -193,7 +194,7 @@ def _wanted(said: Said) -> bool:
     if not typed:
         return False
     if said.config.getoption("collectonly"):
-        return said.typed("simpleqa_dataset")
+        return any(said.typed(name) for name in ("simpleqa_dataset", "simpleqa_eval", "simpleqa_eval_set"))
     raise OptionError(
         f"{typed[0].flag} needs a model: add --answer-llm=<alias>[:<model>] (and --judge-llm), or --collect-only to "
         "list the questions"

@@ -43,7 +43,7 @@ OPTIONS = (
         "only on the command line",
         ini=False,
     ),
-    Spec("judge_llm", "SPEC", "the judge, as <alias>[:<model>]; rules, match, includes, fuzzy_match and json_match judge offline"),
+    Spec("judge_llm", "SPEC", "the judge, as <alias>[:<model>], or rules, match, includes, fuzzy_match, json_match"),
     Spec("answer_llm_param", "K=V", "request parameter for the answer model (V as JSON, else text); repeatable", True),
     Spec("judge_llm_param", "K=V", "request parameter for the judge (default temperature=0; K= drops it)", True),
     Spec("simpleqa_answer_prompt", "TEXT", "answer prompt, or file:PATH; holds {question} (default: just that)"),
@@ -66,7 +66,7 @@ OPTIONS = (
     Spec("simpleqa_baseline", "FILE", "an earlier Report or run that gates compare with", is_path=True),
     Spec("simpleqa_max_failures", "RATE", "share of failed rows that leaves a gate undecided (default 0.01)"),
     Spec("simpleqa_fail_on", "LIST", "verdicts that fail: incorrect,not_attempted, or none as with a gate"),
-    Spec("simpleqa_sentinels", "N", "show the judge N answers with a known verdict; one that fails them decides no gate"),
+    Spec("simpleqa_sentinels", "N", "show the judge N answers with known verdicts; one that fails decides no gate"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
     Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
     Spec("simpleqa_eval", "NAME", "an eval of a registry of OpenAI Evals, by name or alias; repeatable", True),
@@ -78,7 +78,14 @@ OPTIONS = (
     Spec("simpleqa_env_file", "FILE", "a dotenv file with keys; what the shell has set wins", is_path=True),
 )  # fmt: skip
 
-NEEDS_MODEL = ("simpleqa_dataset", "simpleqa_gate", "simpleqa_baseline", "simpleqa_resume")
+NEEDS_MODEL = (
+    "simpleqa_dataset",
+    "simpleqa_eval",
+    "simpleqa_eval_set",
+    "simpleqa_gate",
+    "simpleqa_baseline",
+    "simpleqa_resume",
+)
 """Options that say nothing without --answer-llm: on the command line alone they are an error."""
 
 

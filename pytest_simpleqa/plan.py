@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .dataset import read_dataset, select
 from .download import dataset_name, fetch
 from .engine import Ask
-from .errors import OptionError
+from .errors import OptionError, SimpleQAError
 from .options import Options
 from .records import Dataset
+
+if TYPE_CHECKING:  # most sessions run no eval of a registry
+    from .evals.protocol import Eval
+    from .evals.registry import EvalSpec, Registry
+    from .models.protocol import Model
+
+
+@dataclass(frozen=True)
+class EvalSource:
+    """Where a run's questions come from: an eval of a registry of OpenAI Evals."""
+
+    spec: EvalSpec
+    registry: Registry
+
+    def build(self, options: Options, models: Sequence[Model] = (), judge: Model | None = None) -> Eval:
+        """Return the eval, to be asked of `models`; without any it can only be looked at. Raises SimpleQAError."""
+        from .evals.build import DEFAULT_SEED, build_eval
+        from .evals.protocol import Nobody
+
+        is_cut_later = bool(options.topics or options.sample or any(options.shard))
+        return build_eval(
+            self.spec,
+            self.registry,
+            models or (Nobody(),),
+            seed=options.seed if options.is_seeded else DEFAULT_SEED,
+            params=options.eval_params,
+            limit=0 if is_cut_later else options.limit,
+            judge=judge if models else Nobody(),
+            judge_params=options.judge_params,
+            base=options.invocation_dir,
+        )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One run: a dataset put to an answer model."""
+    """One run: a dataset, or the samples of an eval, put to an answer model."""
 
     name: str
     """The run's name: what its node ids begin with."""
@@ -31,6 +63,8 @@ class Plan:
     """The dataset's file on this machine."""
     picked: frozenset[str] | None = None
     """The item names among the arguments; None where no node id was given."""
+    source: EvalSource | None = None
+    """The eval whose samples these are; None for a dataset."""
 
     @classmethod
     def of_dataset(cls, options: Options, path: Path | None = None) -> Plan:
@@ -42,15 +76,21 @@ class Plan:
         name = dataset_name(options.dataset)
         path = path or fetch(options.dataset, base=options.dataset_base)
         rows = read_dataset(path, name)
-        population = select(
-            rows,
-            limit=options.limit,
-            sample=options.sample,
-            seed=options.seed,
-            topics=options.topics,
-            shard=options.shard,
-        )
-        return cls(name, options, rows, population, path)
+        return cls(name, options, rows, _population(rows, options), path)
+
+    @classmethod
+    def of_eval(cls, options: Options, source: EvalSource) -> Plan:
+        """Read the samples of an eval. Raises SimpleQAError."""
+        rows = source.build(options).dataset
+        return cls(source.spec.name, options, rows, _population(rows, options), source=source)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What the Report and run.json say of the eval; empty for a dataset."""
+        if self.source is None:
+            return {}
+        spec = self.source.spec
+        return {"eval": {"class": spec.class_path, "args": {**spec.args, **self.options.eval_params}}}
 
     @property
     def population(self) -> int:
@@ -85,13 +125,57 @@ class Plan:
             )
 
 
-def planned(config: pytest.Config, options: Options, paths: Mapping[str, Path] | None = None) -> tuple[Plan, ...]:
+@dataclass(frozen=True)
+class Planned:
+    """The runs of a session."""
+
+    plans: tuple[Plan, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Members of an eval set that cannot be run, with the reason: each is one failed item."""
+    notices: tuple[str, ...] = ()
+
+
+def planned(config: pytest.Config, options: Options, paths: Mapping[str, Path] | None = None) -> Planned:
     """Return the runs that the options name, and take their node ids out of pytest's arguments.
 
     `paths` tells where another process of this session has fetched a run's dataset to. Raises SimpleQAError.
     """
     plans = [Plan.of_dataset(options, *(paths or {}).values())] if options.dataset is not None else []
-    return _with_picked(config, plans)
+    refused: dict[str, str] = {}
+    notices: tuple[str, ...] = ()
+    if options.evals or options.eval_set:
+        from .evals.registry import Registry, registry_dirs
+
+        registry = Registry(registry_dirs(options.registry_paths))
+        sources = {spec.name: EvalSource(spec, registry) for spec in map(registry.eval, options.evals)}
+        plans += [Plan.of_eval(options, source) for source in sources.values()]
+        for name in registry.eval_set(options.eval_set) if options.eval_set else ():
+            if name not in sources:
+                try:
+                    plans.append(Plan.of_eval(options, EvalSource(registry.eval(name), registry)))
+                except SimpleQAError as error:
+                    refused[name] = str(error)
+        notices = tuple(registry.notes)
+    _require_different_names(plans)
+    return Planned(_with_picked(config, plans), refused, notices)
+
+
+def _population(rows: Dataset, options: Options) -> Dataset:
+    return select(
+        rows,
+        limit=options.limit,
+        sample=options.sample,
+        seed=options.seed,
+        topics=options.topics,
+        shard=options.shard,
+    )
+
+
+def _require_different_names(plans: Sequence[Plan]) -> None:
+    names = [plan.name for plan in plans]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise OptionError(f"{twice}: a dataset and an eval of that name in one session; rename the dataset's file")
 
 
 def _with_picked(config: pytest.Config, plans: list[Plan]) -> tuple[Plan, ...]:

@@ -34,12 +34,19 @@ class Reporter:
     """Registered where pytest reports: in the controller under xdist, else in the only process."""
 
     def __init__(
-        self, config: pytest.Config, options: Options, ledgers: Sequence[Ledger], gates: Gates, screen: Screen
+        self,
+        config: pytest.Config,
+        options: Options,
+        ledgers: Sequence[Ledger],
+        gates: Gates,
+        screen: Screen,
+        notices: Sequence[str] = (),
     ) -> None:
         self._config = config
         self._options = options
         self._gates = gates
         self._screen = screen
+        self._notices = notices
         self._ending = Ending()
         self.ledgers = {ledger.plan.name: ledger for ledger in ledgers}
         self._limits: dict[str, int] = {}
@@ -73,6 +80,8 @@ class Reporter:
     def selected(self, node_ids: Sequence[str]) -> None:
         """Hear which questions pytest has selected; before any of them is asked."""
         mine = frozenset(node_ids)
+        for notice in self._notices if mine else ():
+            self._screen.warn(notice)
         for ledger in self.ledgers.values():
             self._begin(ledger, [self._ask_of[each].key for each in mine if ledger.plan.holds(each)])
 
@@ -105,7 +114,7 @@ class Reporter:
         if carried is not None:
             payload = carried if isinstance(carried, Payload) else self._opened(carried)
             self._limits[getattr(report, "worker_id", "")] = payload.limit
-            self._take(report, self.ledgers[payload.run], payload.result, is_kept=not _is_remote(report))
+            self._take(report, self.ledgers[payload.run], payload.result, is_kept=payload.is_kept)
         elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
             self._hear_crash(report, ask)
         elif report.skipped and report.when == "setup" and (ask := self._ask_of.get(report.nodeid)) is not None:
@@ -165,6 +174,12 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         reports = self.finish(session)
+        if not self.ledgers and self._asks:
+            self._screen.say(
+                "no question was asked: add --simpleqa-dataset=FILE or --simpleqa-eval=NAME",
+                least_verbosity=-1,
+                red=True,
+            )
         if reports:
             session.exitstatus = max(report.exit_status or 0 for report in reports)
         elif self._gates.expressions and not self._config.option.collectonly:
@@ -298,12 +313,6 @@ def _write_utf8(text: str) -> None:
     else:
         sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def _is_remote(report: pytest.TestReport) -> bool:
-    """Tell whether the report came from another machine, whose run log we do not see."""
-    node = getattr(report, "node", None)
-    return node is not None and not node.gateway.spec.popen
 
 
 def _relative(path: Path) -> str:

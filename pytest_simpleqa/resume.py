@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +67,24 @@ def _is_of(run_dir: Path, content: Mapping[str, Any]) -> bool:
     return bool(read_run_json(run_dir).get("run") == content["run"])
 
 
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+def difference(
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    *,
+    options: Sequence[str] = ("parse", "repeats"),
+    words: tuple[str, str] = ("then", "now"),
+) -> str | None:
     """Return the first difference that makes two run.json two runs, as `answer model: 'a' then, 'b' now`."""
+    was, is_now = words
     for part in _SAME:
         then, now = dict(old.get(part) or {}), dict(new.get(part) or {})
         for key in [*now, *(key for key in then if key not in now)]:
             if key not in _TIED_TO_A_SESSION and then.get(key) != now.get(key):
-                return f"{part} {key}: {_short(then.get(key))} then, {_short(now.get(key))} now"
-    for key in ("parse", "repeats"):
-        was, now_is = (old.get("options") or {}).get(key), (new.get("options") or {}).get(key)
-        if was != now_is:
-            return f"{key}: {_short(was)} then, {_short(now_is)} now"
+                return f"{part} {key}: {_short(then.get(key))} {was}, {_short(now.get(key))} {is_now}"
+    for key in options:
+        before, after = (old.get("options") or {}).get(key), (new.get("options") or {}).get(key)
+        if before != after:
+            return f"{key}: {_short(before)} {was}, {_short(after)} {is_now}"
     return None
 
 

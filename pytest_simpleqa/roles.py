@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from . import sinks, wire
+from . import machines, sinks, wire
 from .cast import Cast
 from .errors import OptionError, SimpleQAError
 from .gates import Gates
@@ -17,6 +17,7 @@ from .options import Options
 from .plan import Plan, planned
 from .reporter import Reporter
 from .reportfile import require_writable
+from .rundir import RunDir
 from .runner import Runner, Seat
 from .screen import Screen
 from .surroundings import cast_of
@@ -34,18 +35,32 @@ def register(config: pytest.Config) -> None:
         else:
             _register_controller(config, asked)
     except SimpleQAError as error:
-        raise pytest.UsageError(visible(str(error))) from None
+        _refuse(config, str(error))
     except OSError as error:  # a path that the system will not even look at: too long, or not allowed
-        raise pytest.UsageError(visible(f"{error.filename}: {error.strerror}")) from None
+        _refuse(config, f"{error.filename}: {error.strerror}")
+
+
+def _refuse(config: pytest.Config, reason: str) -> None:
+    """Tell of a mistake of the user: from another machine by way of the controller."""
+    if not wire.is_far(config):
+        raise pytest.UsageError(visible(reason)) from None
+    config.pluginmanager.register(machines.Refusal(visible(reason)), "simpleqa-refusal")
 
 
 def _register_worker(config: pytest.Config, asked: Options) -> None:
     worker = wire.Worker(config)
-    plans = planned(config, asked, worker.paths)
+    runs = planned(config, asked, worker.paths)
     embedded = Embedded(worker.addresses)
-    runner = Runner(
-        config, asked, plans, worker.seat, lambda plan: cast_of(config, plan, embedded), embedded, worker.upcoming
-    )
+    casts: dict[str, Cast] = {}
+    if worker.is_far:  # files, keys and models are its own: nothing is asked unless they come to the same
+        casts |= {plan.name: cast_of(config, plan, embedded) for plan in runs.plans}
+        mine = {plan.name: RunDir(plan, casts[plan.name].describe, str).content for plan in runs.plans}
+        machines.require_same(worker.told, mine)
+
+    def cast(plan: Plan) -> Cast:
+        return casts.get(plan.name) or cast_of(config, plan, embedded)
+
+    runner = Runner(config, asked, runs, worker.seat, cast, embedded, worker.upcoming)
     config.pluginmanager.register(worker, "simpleqa-worker")
     config.pluginmanager.register(runner, "simpleqa-runner")
 
@@ -56,7 +71,12 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     if asked.out is not None:
         require_writable(asked.out)
     gates = Gates.of(asked.gates, asked.baseline, asked.max_failures)
-    plans = planned(config, asked)
+    runs = planned(config, asked)
+    plans = runs.plans
+    if len(plans) > 1 and asked.out is not None and "{name}" not in asked.out.name:
+        raise OptionError(
+            f"--simpleqa-out={asked.out}: the session holds {len(plans)} runs; put {{name}} into the file's name"
+        )
     for plan in plans:
         gates.for_run(plan.name, [each.name for each in plans]).require_slices(plan.dataset)
         _refuse_overwriting(asked, plan)
@@ -67,7 +87,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     screen, names = Screen(config), [plan.name for plan in plans]
     session = uuid4().hex if len(plans) > 1 else None
     ledgers = [Ledger(plan, casts[plan.name], gates.for_run(plan.name, names), screen.warn, session) for plan in plans]
-    reporter = Reporter(config, asked, ledgers, gates, screen)
+    reporter = Reporter(config, asked, ledgers, gates, screen, runs.notices)
     config.pluginmanager.register(reporter, "simpleqa-reporter")
     sinks.register(config, asked, ledgers, screen.warn)
     limits = {name: cast.limits for name, cast in casts.items()}
@@ -77,7 +97,14 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
 
     if wire.distributes(config):
         controller = wire.Controller(
-            config, asked, plans, run_dirs=run_dirs, limits=limits, embedded=embedded, on_selected=reporter.selected
+            config,
+            asked,
+            plans,
+            run_dirs=run_dirs,
+            limits=limits,
+            embedded=embedded,
+            on_selected=reporter.selected,
+            contents=lambda: {ledger.plan.name: ledger.run_dir.content for ledger in ledgers},
         )
         config.pluginmanager.register(controller, "simpleqa-controller")
         return
@@ -85,7 +112,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     def seat() -> Seat:
         return Seat(asked.concurrency, limits, run_dirs())
 
-    runner = Runner(config, asked, plans, seat, lambda plan: casts[plan.name], embedded)
+    runner = Runner(config, asked, runs, seat, lambda plan: casts[plan.name], embedded)
     config.pluginmanager.register(runner, "simpleqa-runner")
 
 

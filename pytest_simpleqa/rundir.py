@@ -119,7 +119,12 @@ class RunDir:
             "run": plan.name,
             "run_id": uuid4().hex,
             **({"session": self._session} if self._session else {}),
-            "dataset": {"name": plan.dataset.name, "sha256": plan.dataset.sha256, "questions": len(plan.dataset)},
+            "dataset": {
+                "name": plan.dataset.name,
+                "sha256": plan.dataset.sha256,
+                "questions": len(plan.dataset),
+                **plan.provenance,
+            },
             "answer": {"spec": options.answer_llm, **answer},
             "judge": {"spec": options.judge_llm, **judge},
             "answer_prompt": {"text": options.answer_prompt.text, "sha256": options.answer_prompt.sha256},

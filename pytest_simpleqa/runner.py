@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,15 +15,16 @@ import pytest
 from .cast import Cast
 from .engine import Engine, Stage
 from .errors import RunError, RunStopped
-from .items import QuestionCollector, QuestionItem, wants_failed_of_none
+from .items import QuestionCollector, QuestionItem, RefusedCollector, wants_failed_of_none
+from .machines import Orders
 from .models.embedded import Embedded
 from .models.spec import split_spec
 from .options import Options
 from .payload import Payload
-from .plan import Plan
+from .plan import Plan, Planned
 from .protocol import PlainProtocol, is_plain
 from .records import QuestionResult
-from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, RunLog, read_rows, results_files
+from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, Key, Row, RunLog, read_rows, results_files
 from .surroundings import start_servers
 
 LOOK_AHEAD = 8
@@ -51,6 +52,10 @@ class Seat:
     """The folder in which the controller tells its workers of a stop and of each other's death."""
     parent_pid: int | None = None
     """The controller; a worker that has lost it starts nothing new."""
+    orders: Orders | None = None
+    """What the controller says to a worker on another machine, in place of the folder."""
+    known: Mapping[str, dict[Key, Row]] = field(default_factory=dict)
+    """By run: what the controller has told of its run log to a worker on another machine."""
 
 
 def window(concurrency: int, config: pytest.Config) -> int:
@@ -73,7 +78,7 @@ class Runner:
         self,
         config: pytest.Config,
         options: Options,
-        plans: Sequence[Plan],
+        runs: Planned,
         seat: Callable[[], Seat],
         cast: Callable[[Plan], Cast],
         embedded: Embedded,
@@ -81,7 +86,8 @@ class Runner:
     ) -> None:
         self._config = config
         self._options = options
-        self._plans = plans
+        self._runs = runs
+        self._plans = runs.plans
         self._seat = seat
         self._cast = cast
         self._embedded = embedded
@@ -95,6 +101,7 @@ class Runner:
         self._sizes = 0, 0
         self._suspects: frozenset[str] = frozenset()
         self._signals: Path | None = None
+        self._orders: Orders | None = None
         self._thresholds = gc.get_threshold()
 
     # --- collection ------------------------------------------------------------------------
@@ -106,6 +113,10 @@ class Runner:
         report = yield
         if isinstance(collector, pytest.Session) and report.outcome == "passed":
             report.result += [QuestionCollector.make(collector, plan, self.answer) for plan in self._plans]
+            if refused := self._runs.refused:
+                report.result.append(
+                    RefusedCollector.from_parent(collector, name="evals", nodeid="evals", refused=refused)
+                )
         return report
 
     @pytest.hookimpl(trylast=True)
@@ -170,7 +181,13 @@ class Runner:
         report = yield
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
             item.mark_report(report)
-            payload = Payload(item.ask.run, item.result, self._engine.limit if self._engine else 0)
+            stage = self._stages.get(item.ask.run)
+            payload = Payload(
+                item.ask.run,
+                item.result,
+                self._engine.limit if self._engine else 0,
+                is_kept=stage is not None and stage.log is not None,
+            )
             # Extra attributes travel.
             report.simpleqa = payload.packed() if self._is_worker else payload  # type: ignore[attr-defined]
         return report
@@ -210,7 +227,7 @@ class Runner:
     def _open(self, session: pytest.Session) -> Engine:
         """Open the engine at the first question that is reached: nothing is built while collecting."""
         seat = self._seat()
-        self._signals = seat.signals
+        self._signals, self._orders = seat.signals, seat.orders
         self._stages = {plan.name: self._stage(plan, seat) for plan in self._plans}
         self._engine = Engine(self._stages, concurrency=seat.concurrency, watch=_watch(seat))
         self._window = window(seat.concurrency, self._config)
@@ -222,7 +239,7 @@ class Runner:
         cast, options, run_dir = self._cast(plan), plan.options, seat.run_dirs.get(plan.name)
         assert cast.answerer is not None
         assert cast.judge is not None
-        known, _ = read_rows(results_files(run_dir)) if run_dir is not None else ({}, ())
+        known = seat.known.get(plan.name, {}) if run_dir is None else read_rows(results_files(run_dir))[0]
         return Stage(
             cast.answerer,
             cast.judge,
@@ -257,6 +274,8 @@ class Runner:
 
     def _recall_dead(self) -> None:
         """Learn what a worker that has died had written (it is not asked for again), and what may have killed it."""
+        if self._orders is not None:
+            self._suspects = self._orders.suspects
         if self._signals is None:
             return
         dead, suspects = self._signals / DEAD_FILE, self._signals / SUSPECTS_FILE
@@ -302,6 +321,8 @@ def _may_be_skipped(item: QuestionItem) -> bool:
 
 def _watch(seat: Seat) -> Callable[[], str | None] | None:
     """Return what tells a worker to stop: the controller's word, or its death."""
+    if (orders := seat.orders) is not None:
+        return lambda: orders.stop
     if seat.parent_pid is None:
         return None
     path = seat.signals / STOP_FILE if seat.signals is not None else None

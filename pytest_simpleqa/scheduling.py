@@ -69,20 +69,25 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
             first = max(2, len(self.pending) // len(self.nodes) // 4)
             for node in self.nodes:
                 self._send_tests(node, min(first, max(2, self.maxschedchunk)))
+        fair = self._fair
         for node in self.nodes:
-            self.check_schedule(node)
+            self.check_schedule(node, fair=fair)
 
-    def check_schedule(self, node: Any, duration: float = 0) -> None:
-        """Refill the queue of `node`; shut it down where nothing is left for it."""
+    def check_schedule(self, node: Any, duration: float = 0, fair: int = 0) -> None:
+        """Refill the queue of `node`; shut it down where no question may come its way.
+
+        Who takes questions waits at its last one, which is asked already, until all do: xdist shuts them down
+        together then, and till then each can take over what a lost one leaves.
+        """
         if node.shutting_down:
             return
         if self.pending:
             super().check_schedule(node, duration)
         if not self.pending:
-            if self._questions and self._dealer.takes_questions(node):
-                self._deal(node)
-            else:
+            if not self._dealer.takes_questions(node):
                 node.shutdown()
+            elif self._questions:
+                self._deal(node, fair or self._fair)
 
     def remove_node(self, node: Any) -> str | None:
         """Take back what a dead worker was queued; return the item that killed it, where that is known."""
@@ -97,19 +102,19 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
             self.check_schedule(other)
         return crashed
 
-    def _deal(self, node: Any) -> None:
+    @property
+    def _fair(self) -> int:
+        """A worker's share of what is not dealt yet."""
+        return -(-len(self._questions) // self._dealer.active)
+
+    def _deal(self, node: Any, fair: int) -> None:
         queued, depth = len(self.node2pending[node]), self._dealer.depth(node)
         if queued >= depth:
             return
-        fair = -(-len(self._questions) // self._dealer.active)
         count = min(depth + depth // 4 - queued, max(fair, 2 - queued), len(self._questions))
         indices = [self._questions.popleft() for _ in range(count)]
         self.node2pending[node].extend(indices)
         node.send_runtest_some(indices)
-        if not self._questions:
-            for each in self.nodes:  # the last one of each queue waits to learn that nothing follows
-                if not each.shutting_down:
-                    each.shutdown()
 
     def _sort(self, indices: Any) -> None:
         """Put indices back in front: questions here, ordinary tests where `--dist load` finds them."""

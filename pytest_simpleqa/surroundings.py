@@ -18,11 +18,11 @@ from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
 from .models.protocol import Answerer, Model
-from .models.spec import Params, Surroundings, resolve_answerer, split_spec
+from .models.spec import JUDGES_ONLY, Params, Surroundings, resolve_answerer, resolve_model, split_spec
 from .models.stated import stating
 from .models.threads import DaemonThreads
 from .models.wrapping import wrapped
-from .plan import Plan
+from .plan import EvalSource, Plan
 
 
 def start_servers(embedded: Embedded) -> None:
@@ -35,6 +35,8 @@ def start_servers(embedded: Embedded) -> None:
 
 def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
     """Return who answers and who judges under the options of `plan`. Raises SpecError or OptionError."""
+    if plan.source is not None:
+        return _eval_cast(config, plan, plan.source, _surroundings_of(config, plan, embedded))
     options = plan.options
     around = _surroundings_of(config, plan, embedded)
     assert options.answer_llm is not None
@@ -47,6 +49,30 @@ def cast_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Cast:
         stating(wrapped(answerer, _wrappers(config, answerer), options.answer_prompt), options.answer_prompt),
         with_sentinels(judge, options.sentinels, plan.dataset.questions, plan.rows.questions, options.seed),
     )
+
+
+def _eval_cast(config: pytest.Config, plan: Plan, source: EvalSource, around: Surroundings) -> Cast:
+    """Return who answers and who judges the samples of an eval: its own template, over the models that are named.
+
+    A recording or a hook takes the place of the template's answerer or judge; judges that ask no model are not
+    needed, since a template without a judge model grades by itself.
+    """
+    options = plan.options
+    assert options.answer_llm is not None
+    replaced = ("replay", "hook")
+    by_others = split_spec(options.answer_llm)[0] in replaced
+    model = None if by_others else resolve_model(options.answer_llm, options.answer_params, around)
+    judging, judge_alias = options.judge_llm, split_spec(options.judge_llm or "")[0]
+    judge_model = None
+    if judging is not None and judge_alias not in (*replaced, *JUDGES_ONLY):
+        judge_model = resolve_model(judging, options.judge_params, around, judges=True)
+    made = source.build(options, () if model is None else (model,), judge_model)
+    answerer, judge = made.answerer, made.judge
+    if by_others:
+        answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
+    if judging is not None and judge_alias in replaced:
+        judge = resolve_judge(judging, options.judge_params, options.grade_prompt, around)
+    return Cast(wrapped(answerer, _wrappers(config, answerer), options.answer_prompt), judge, made.metrics)
 
 
 def _surroundings_of(config: pytest.Config, plan: Plan, embedded: Embedded) -> Surroundings:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from .items import QuestionItem
+from .machines import Machines, Orders, is_here, known_rows
 from .models.embedded import Embedded
 from .models.spec import LocalAddress
 from .options import Options
@@ -32,6 +33,11 @@ _SCHEDULED = ("load", "worksteal")
 def is_worker(config: pytest.Config) -> bool:
     """Tell whether this process is an xdist worker."""
     return hasattr(config, "workerinput")
+
+
+def is_far(config: pytest.Config) -> bool:
+    """Tell whether this process is a worker whose controller is on another machine."""
+    return is_worker(config) and "orders" in config.workerinput.get(_INPUT, {})  # type: ignore[attr-defined]  # xdist's
 
 
 def distributes(config: pytest.Config) -> bool:
@@ -52,6 +58,13 @@ class Worker:
         self._item: pytest.Item | None = None
         self._nextitem: pytest.Item | None = None
         self._screen = Screen(config)
+        self.is_far = is_far(config)
+        self._orders = Orders(self._told["orders"]) if self.is_far else None
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """All that the controller has told."""
+        return self._told
 
     @property
     def paths(self) -> dict[str, Path]:
@@ -73,6 +86,8 @@ class Worker:
             results_name=told["results_name"],
             signals=Path(told["signals"]) if told["signals"] else None,
             parent_pid=os.getppid() if told["signals"] else None,
+            orders=self._orders,
+            known=known_rows(told) if self.is_far else {},
         )
 
     def upcoming(self, session: pytest.Session) -> Upcoming:
@@ -135,6 +150,7 @@ class Controller:
         limits: Mapping[str, tuple[int | None, int | None]],
         embedded: Embedded,
         on_selected: Callable[[Sequence[str]], None],
+        contents: Callable[[], Mapping[str, Mapping[str, Any]]],
     ) -> None:
         self._config = config
         self._options = options
@@ -149,6 +165,15 @@ class Controller:
         self._collected = False
         self._deaths = 0
         self._suspects: set[str] = set()
+        self._machines = Machines(config, contents, run_dirs, self._places)
+        config.pluginmanager.register(self._machines, "simpleqa-machines")
+
+    @cached_property
+    def _places(self) -> int:
+        """How many workers the session starts with."""
+        from xdist.workermanage import parse_tx_spec_config
+
+        return len(parse_tx_spec_config(self._config))  # "3*popen" is one word and three workers
 
     @cached_property
     def _signals(self) -> Path:
@@ -159,7 +184,7 @@ class Controller:
     def active(self) -> int:
         """How many workers get questions: no more than pairs may be in flight."""
         bounds = [self._options.concurrency, *(limit for pair in self._limits.values() for limit in pair if limit)]
-        return max(1, min(len(self._config.option.tx), *bounds))
+        return max(1, min(self._places, *bounds))
 
     def is_question(self, node_id: str) -> bool:
         """Tell whether an item is a question of any run."""
@@ -173,21 +198,22 @@ class Controller:
         """Seat a worker; one that replaces a dead one takes over its share."""
         start_servers(self._embedded)
         if self._shares is None:
-            self._shares = list(range(len(self._config.option.tx)))
+            self._shares = list(range(self._places))
         number = self._shares.pop(0) if self._shares else 0
         self._share_of[node.gateway.id] = number
-        is_here = bool(node.gateway.spec.popen)
+        here = is_here(node)
         node.workerinput[_INPUT] = {
-            "paths": {plan.name: str(plan.path) for plan in self._plans if is_here and plan.path},
-            "run_dirs": {run: str(path) for run, path in self._run_dirs().items() if is_here},
-            "signals": str(self._signals) if is_here else "",
+            "paths": {plan.name: str(plan.path) for plan in self._plans if here and plan.path},
+            "run_dirs": {run: str(path) for run, path in self._run_dirs().items() if here},
+            "signals": str(self._signals) if here else "",
             "results_name": f"results-{node.gateway.id}.jsonl",
             "concurrency": self._share(self._options.concurrency, number),
             "limits": {
                 run: [limit and max(1, self._share(limit, number)) for limit in pair]
                 for run, pair in self._limits.items()
             },
-            "local": {path: list(address) for path, address in self._embedded.addresses.items()},
+            "local": {path: list(address) for path, address in self._embedded.addresses.items() if here},
+            **({} if here else self._machines.told(node)),
         }
 
     def _share(self, whole: int, number: int) -> int:
@@ -222,6 +248,7 @@ class Controller:
         self._suspects.update([first, *in_flight])
         with (self._signals / SUSPECTS_FILE).open("a", encoding="utf-8") as file:
             file.writelines(f"{node_id}\n" for node_id in in_flight)
+        self._machines.tell(suspects=in_flight)
         return not self.is_question(first)
 
     def _replaces_workers(self) -> bool:
@@ -263,7 +290,7 @@ class Controller:
             self._deaths += 1
             if number is not None and self._shares is not None:
                 self._shares.insert(0, number)
-            if node.gateway.spec.popen:
+            if is_here(node):
                 with (self._signals / DEAD_FILE).open("a", encoding="utf-8") as file:
                     file.write(f"results-{node.gateway.id}.jsonl\n")
         else:
@@ -290,7 +317,8 @@ class Controller:
         shutil.rmtree(self._signals, ignore_errors=True)
 
     def stop_workers(self, reason: str) -> None:
-        """Tell every worker on this machine to start nothing new."""
+        """Tell every worker to start nothing new."""
+        self._machines.tell(stop=reason)
         path = self._signals / STOP_FILE
         if not path.exists():
             with contextlib.suppress(OSError):  # a disk that is full: the empty file says enough

@@ -62,7 +62,6 @@ MISTAKES = {
     "dataset without a model": ([D], ["--simpleqa-dataset", "add --answer-llm"]),
     "resume without a model": (["--simpleqa-resume=latest"], ["--simpleqa-resume", "add --answer-llm"]),
     "no judge": ([D, A], ["--judge-llm is missing", "rules"]),
-    "no dataset": ([A, J], ["--simpleqa-dataset"]),
     # The dataset.
     "no such dataset": ([A, J, "--simpleqa-dataset=nothing.csv"], ["'nothing.csv'", "sample", "simpleqa"]),
     "a known name, mistyped": ([A, J, "--simpleqa-dataset=simplqa"], ["did you mean 'simpleqa'?"]),

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..errors import ModelError
 from ..judges.protocol import Judge
 from ..models.protocol import Answerer, Model
-from ..records import Dataset, QuestionResult
+from ..records import Dataset, Prompt, QuestionResult, Reply
 from .data import Samples
 from .registry import EvalSpec, Registry
 
@@ -46,6 +47,21 @@ class Building:
     """The invocation directory: relative paths count from it, and it is importable."""
     limit: int = 0
     """How many samples are kept, from the first; 0 = all. `samples` are cut already."""
+
+
+class Nobody:
+    """Stands for a model where an eval is only looked at."""
+
+    max_in_flight: int | None = None
+    is_service = False
+
+    async def complete(self, prompt: Prompt) -> Reply:
+        raise ModelError("missing", "there is no model; add --answer-llm SPEC", calls=0)
+
+    async def close(self) -> None: ...
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
 
 
 Template = Callable[[EvalSpec, Mapping[str, Any], Samples, Building], Eval]

@@ -1,0 +1,216 @@
+"""Workers on other machines: what they are told, whether they would ask the same, and what a lost one costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .errors import OptionError
+from .resume import difference
+from .runlog import Key, Row, read_rows, results_files
+from .screen import Screen
+from .wording import visible
+
+Contents = Mapping[str, Mapping[str, Any]]
+"""By run: what its run.json says is asked, and of whom."""
+_REFUSED = "simpleqa_refused"
+
+
+def is_here(node: Any) -> bool:
+    """Tell whether a worker runs on this machine: what is behind a proxy (`via=`) does not."""
+    spec = node.gateway.spec
+    return bool(spec.popen) and not spec.via
+
+
+def place_of(spec: Any) -> str:
+    """Return how the user has named another machine."""
+    kinds = ("socket", "ssh", "vagrant_ssh", "via")
+    return next((f"{kind}={value}" for kind in kinds if (value := getattr(spec, kind))), "popen")
+
+
+# --- in a worker on another machine --------------------------------------------------------
+
+
+class Orders:
+    """What the controller says while a worker on another machine works, by a channel of its own."""
+
+    def __init__(self, channel: Any) -> None:
+        self.stop: str | None = None
+        """Why nothing new is to be asked; also where the connection is gone."""
+        self.suspects: frozenset[str] = frozenset()
+        """Items one of which has killed a worker."""
+        channel.setcallback(self._hear, endmarker=None)
+
+    def _hear(self, order: str | None) -> None:
+        said = json.loads(order) if order is not None else {"stop": "the connection to the controller is lost"}
+        self.stop = self.stop or said.get("stop")
+        self.suspects |= frozenset(said.get("suspects", ()))
+
+
+class Refusal:
+    """Registered in a worker on another machine in place of all else: it collects nothing and says why."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> bool:
+        output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]  # xdist's
+        output[_REFUSED] = self._reason
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool:
+        return True
+
+
+def require_same(told: Mapping[str, Any], mine: Contents) -> None:
+    """Raise OptionError where this machine would ask something else than the controller; the difference is named."""
+    if (installed := version("pytest-simpleqa")) != told["version"]:
+        raise OptionError(f"it has pytest-simpleqa {installed}, the controller {told['version']}; install the same")
+    theirs: dict[str, Any] = json.loads(told["contents"])
+    for run, content in mine.items():
+        here, there = theirs.get(run, {}), json.loads(_json(content))
+        what = difference(here, there, options=tuple(there["options"]), words=("on the controller", "there"))
+        if what is not None:
+            raise OptionError(f"it would not ask the same as the controller: {what}")
+
+
+def known_rows(told: Mapping[str, Any]) -> dict[str, dict[Key, Row]]:
+    """Return what stood in the run log of each run when this worker was started: none of it is asked again."""
+    return {
+        run: {(id_, repeat): Row(**row) for id_, repeat, row in rows} for run, rows in json.loads(told["known"]).items()
+    }
+
+
+# --- in the controller ---------------------------------------------------------------------
+
+
+class Machines:
+    """Registered beside the controller: speaks to the workers on other machines, and goes on without a lost one."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        contents: Callable[[], Contents],
+        run_dirs: Callable[[], Mapping[str, Path]],
+        places: int,
+    ) -> None:
+        self._config = config
+        self._contents = contents
+        self._run_dirs = run_dirs
+        self._places = places
+        self._specs: Sequence[Any] = ()
+        self._opened = 0
+        self._channels: dict[str, Any] = {}
+        self._collected: set[str] = set()
+        self._unfit: set[str] = set()
+        self._screen = Screen(config)
+
+    def told(self, node: Any) -> dict[str, Any]:
+        """Return what a worker on another machine is told beyond the others; no secrets, which it has itself."""
+        channel = self._channels[node.gateway.id] = node.gateway.newchannel()
+        known = {run: list(_rows(path)) for run, path in self._run_dirs().items()}
+        return {
+            "version": version("pytest-simpleqa"),
+            "contents": _json(self._contents()),
+            "known": _json(known),
+            "orders": channel,
+        }
+
+    def tell(self, **order: Any) -> None:
+        """Say `stop` or `suspects` to every worker on another machine."""
+        for channel in self._channels.values():
+            try:
+                channel.send(_json(order))
+            except OSError:  # it is gone
+                continue
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
+        self._specs = specs
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_newgateway(self) -> None:
+        self._opened += 1
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionstart(self) -> Iterator[None]:
+        """Tell in one line of a machine that cannot be reached; from then on replace those that can."""
+        try:
+            yield
+        except (*_unreachable(), ValueError) as error:
+            if not self._specs:
+                raise
+            place = place_of(self._specs[min(self._opened, len(self._specs) - 1)])
+            raise pytest.UsageError(visible(f"--tx {place}: {_line(error)}")) from None
+        session = self._config.pluginmanager.getplugin("dsession")
+        if hasattr(session, "_clone_node"):
+            # xdist < 4 has no say in whether a lost worker is replaced, and ends where it cannot be: drop when it has.
+            session._clone_node = self._replacing(session, session._clone_node)
+
+    def _replacing(self, session: Any, clone: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def replace(node: Any) -> Any:
+            try:
+                if node.gateway.id not in self._unfit:
+                    return clone(node)
+            except _unreachable() as error:
+                place = place_of(node.gateway.spec)
+                self._screen.warn(f"{place} is lost ({_line(error)}): what it was to ask goes to the others")
+            self._end_where_last(session, node, is_left=not session.sched.tests_finished)
+            return None
+
+        return replace
+
+    @staticmethod
+    def _end_where_last(session: Any, node: Any, *, is_left: bool) -> None:
+        """End the session where the last worker is gone and something is left to do: xdist would break down."""
+        if is_left and session._active_nodes <= {node} and not session.shouldstop:
+            session.shouldstop = "no worker is left"
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+        self._collected.add(node.gateway.id)
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """End the session at a machine that refuses or breaks down before anything is asked, else go on without it."""
+        refused = (getattr(node, "workeroutput", None) or {}).get(_REFUSED)
+        is_early = not is_here(node) and error is not None and node.gateway.id not in self._collected
+        if refused or is_early:
+            reason = refused or f"it ended before it had collected: {_line(error)}; is pytest-simpleqa installed there?"
+            text = visible(f"{place_of(node.gateway.spec)}: {reason}")
+            if len(self._collected) < self._places:
+                raise pytest.UsageError(text)
+            self._unfit.add(node.gateway.id)
+            self._screen.warn(f"{text}; it is not replaced")
+        if error is None and (session := self._config.pluginmanager.getplugin("dsession")) is not None:
+            self._end_where_last(session, node, is_left=session.sched.has_pending and not session.shuttingdown)
+
+
+def _rows(run_dir: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    for (id_, repeat), row in read_rows(results_files(run_dir))[0].items():
+        yield id_, repeat, asdict(row)
+
+
+def _unreachable() -> tuple[type[Exception], ...]:
+    """Return what execnet raises where a machine cannot be reached."""
+    from execnet import HostNotFound
+
+    return OSError, EOFError, HostNotFound
+
+
+def _json(value: Any) -> str:
+    """Return ASCII text: half a surrogate pair would end the connection; a model may describe itself in odd types."""
+    return json.dumps(value, default=str)
+
+
+def _line(error: object) -> str:
+    """Return the last line of an error, which says what it is."""
+    return next(iter(str(error).strip().splitlines()[-1:]), type(error).__name__)

@@ -1,0 +1,231 @@
+"""Evals of a registry as test items: names, several runs in one session, sets, resuming, what is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.small_run import run_dirs
+
+CAPITALS = [("France", "Paris"), ("Spain", "Madrid"), ("Italy", "Rome"), ("Norway", "Oslo")]
+MODEL = """\
+import os
+
+def answer(prompt):
+    with open(os.path.join(os.path.dirname(__file__), "asked.txt"), "a") as file:
+        file.write(str(prompt).replace("\\n", " ") + "\\n")
+    text = str(prompt)
+    if "grade" in text:
+        return "Y"
+    return "It is Madrid" if "Spain" in text else "Paris" if "France" in text else "London"
+"""
+ANSWER = "--answer-llm=python:model:answer"
+REGISTRY = "--simpleqa-registry-path=registry"
+
+
+@pytest.fixture
+def registry(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A project with a registry of four evals, one of them graded by a model, and a set of them."""
+    root = pytester.path / "registry"
+    for folder in ("evals", "data/capitals", "modelgraded", "eval_sets"):
+        (root / folder).mkdir(parents=True)
+    rows = [
+        {"input": [{"role": "user", "content": f"Capital of {country}?"}], "ideal": city} for country, city in CAPITALS
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (root / "data" / "capitals" / "samples.jsonl").write_text(text, encoding="utf-8")
+    (root / "data" / "capitals" / "broken.jsonl").write_text('{"input": "Capital of Chad?"}\n', encoding="utf-8")
+    (root / "evals" / "capitals.yaml").write_text(
+        "".join(
+            f"{name}:\n  id: {name}.dev.v0\n{name}.dev.v0:\n  class: {cls}\n  args:\n"
+            f"    samples_jsonl: capitals/{data}\n{more}"
+            for name, cls, data, more in (
+                ("cap-match", "evals.elsuite.basic.match:Match", "samples.jsonl", ""),
+                ("cap-includes", "evals.elsuite.basic.includes:Includes", "samples.jsonl", ""),
+                ("cap-fuzzy", "evals.elsuite.basic.fuzzy_match:FuzzyMatch", "samples.jsonl", ""),
+                (
+                    "cap-graded",
+                    "evals.elsuite.modelgraded.classify:ModelBasedClassify",
+                    "samples.jsonl",
+                    "    modelgraded_spec: grade\n    eval_type: classify\n",
+                ),
+                ("cap-broken", "evals.elsuite.basic.match:Match", "broken.jsonl", ""),
+                ("cap-lost", "evals.elsuite.basic.match:Match", "nowhere.jsonl", ""),
+            )
+        ),
+        encoding="utf-8",
+    )
+    (root / "modelgraded" / "grade.yaml").write_text(
+        "grade:\n  prompt: 'grade {completion} Y or N'\n  choice_strings: ['Y', 'N']\n"
+        "  choice_scores: {Y: 1.0, N: 0.0}\n  input_outputs:\n    input: completion\n",
+        encoding="utf-8",
+    )
+    (root / "eval_sets" / "caps.yaml").write_text(
+        "caps:\n  evals: [cap-match, cap-includes, cap-fuzzy, cap-graded]\n"
+        "holed:\n  evals: [cap-match, cap-broken, cap-lost, no-such, cap-fuzzy]\n",
+        encoding="utf-8",
+    )
+    (pytester.path / "model.py").write_text(MODEL, encoding="utf-8")
+    return pytester
+
+
+def reports(folder: Path) -> dict[str, Any]:
+    """Return the Reports of the newest session, by name."""
+    found = {}
+    for run_dir in run_dirs(folder):
+        report = json.loads((run_dir / "report.json").read_text(encoding="utf-8"))
+        found[report["name"]] = report
+    return found
+
+
+def asked(folder: Path) -> list[str]:
+    path = folder / "asked.txt"
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def verdicts(report: Any) -> list[str]:
+    return [row[3] for row in report["verdicts"]]
+
+
+@pytest.mark.parametrize("how", [(), ("-n0",), ("-n2",)], ids=["bare", "n0", "n2"])
+def test_each_eval_is_a_run_of_its_own(registry: pytest.Pytester, how: tuple[str, ...]) -> None:
+    """Evals named one by one have node ids, a Report and figures each, under their full names."""
+    result = registry.runpytest_subprocess(
+        REGISTRY, "--simpleqa-eval=cap-match", "--simpleqa-eval=cap-includes.dev.v0", ANSWER, "-v", *how
+    )
+    result.stdout.re_match_lines_random(
+        [r".*cap-match\.dev\.v0::2 .*incorrect", r".*cap-includes\.dev\.v0::2 .*correct"]
+    )
+    assert result.ret == 1
+    found = reports(registry.path)
+    assert verdicts(found["cap-match.dev.v0"]) == ["correct", "incorrect", "incorrect", "incorrect"]
+    assert verdicts(found["cap-includes.dev.v0"]) == ["correct", "correct", "incorrect", "incorrect"]
+    assert found["cap-includes.dev.v0"]["metrics"]["accuracy"] == 0.5
+    assert found["cap-match.dev.v0"]["judge"] == "match"
+    assert len(asked(registry.path)) == 8
+
+
+def test_a_model_grades_where_the_eval_says_so(registry: pytest.Pytester) -> None:
+    """A model-graded eval asks the judge model, and its figures stand in the Report."""
+    judge = "--judge-llm=python:model:answer"
+    assert registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-graded", ANSWER, judge).ret == 0
+    report = reports(registry.path)["cap-graded.dev.v0"]
+    assert (report["correct"], report["metrics"]["counts/Y"], report["metrics"]["score"]) == (4, 4, 1.0)
+
+
+def test_a_model_graded_eval_needs_a_judge(registry: pytest.Pytester) -> None:
+    """Without a judge model nothing is asked: one line and exit 4."""
+    result = registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-graded", ANSWER)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *add --judge-llm*"])
+    assert asked(registry.path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("cap-mtach", "did you mean cap-match"),
+        ("cap-broken", "line 1: * 'ideal'"),
+        ("cap-lost", "nowhere.jsonl"),
+    ],
+)
+def test_an_eval_that_cannot_be_run_is_one_line(registry: pytest.Pytester, name: str, wanted: str) -> None:
+    """A wrong name, a sample without an ideal and missing data are told before anything is asked: exit 4."""
+    result = registry.runpytest_subprocess(REGISTRY, f"--simpleqa-eval={name}", ANSWER)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: *{wanted}*"])
+    assert asked(registry.path) == []
+
+
+@pytest.mark.parametrize("how", [(), ("-n2",)], ids=["bare", "n2"])
+def test_what_cannot_be_run_in_a_set_fails_alone(registry: pytest.Pytester, how: tuple[str, ...]) -> None:
+    """Inside a set each such eval is one failed item with its reason, and the others go on."""
+    result = registry.runpytest_subprocess(
+        REGISTRY, "--simpleqa-eval-set=holed", ANSWER, "--simpleqa-fail-on=none", "-v", *how
+    )
+    assert result.ret == 1
+    result.stdout.fnmatch_lines_random(
+        ["*cap-broken.dev.v0::cannot-run*", "*cap-lost.dev.v0::cannot-run*", "*no-such::cannot-run*", "*nowhere.jsonl*"]
+    )
+    assert set(reports(registry.path)) == {"cap-match.dev.v0", "cap-fuzzy.dev.v0"}
+    assert len(asked(registry.path)) == 8
+
+
+def test_a_set_is_gone_on_with_at_the_sample(registry: pytest.Pytester) -> None:
+    """A set that stopped half-way asks only the samples that are missing, of whatever eval they are."""
+    arguments = (REGISTRY, "--simpleqa-eval-set=caps", ANSWER, "--judge-llm=python:model:answer")
+    arguments += ("--simpleqa-concurrency=1",)
+    stopped = registry.runpytest_subprocess(*arguments, "--simpleqa-fail-on=incorrect", "-x")
+    assert stopped.ret == 1
+    before = len(asked(registry.path))
+    assert 0 < before < 20
+    again = registry.runpytest_subprocess(*arguments, "--simpleqa-resume=latest", "--simpleqa-fail-on=none")
+    assert again.ret == 0
+    found = reports(registry.path)
+    assert len(found) == 4
+    assert all(report["complete"] for report in found.values())
+    assert len(asked(registry.path)) == 20  # 16 answers and 4 grades: nothing was asked twice
+    assert len(run_dirs(registry.path)) == 4
+
+
+def test_gates_are_decided_over_all_runs(registry: pytest.Pytester) -> None:
+    """A gate applies to every run, one with a prefix to that run alone; the worst decides the exit status."""
+    both = (REGISTRY, "--simpleqa-eval=cap-match", "--simpleqa-eval=cap-includes", ANSWER)
+    assert registry.runpytest_subprocess(*both, "--simpleqa-gate=accuracy >= 0.2").ret == 0
+    assert registry.runpytest_subprocess(*both, "--simpleqa-gate=accuracy >= 0.4").ret == 1
+    assert registry.runpytest_subprocess(*both, "--simpleqa-gate=cap-includes.dev.v0: accuracy >= 0.4").ret == 0
+    assert registry.runpytest_subprocess(*both, "--simpleqa-gate=cap-none.dev.v0: accuracy >= 0.4").ret == 6
+
+
+def test_an_id_runs_that_sample_alone(registry: pytest.Pytester) -> None:
+    """A node id pasted behind the same options asks one sample, and nothing of the other runs."""
+    both = (REGISTRY, "--simpleqa-eval=cap-match", "--simpleqa-eval=cap-includes", ANSWER)
+    result = registry.runpytest_subprocess(*both, "cap-includes.dev.v0::2", "-v")
+    assert result.ret == 0
+    assert len(asked(registry.path)) == 1
+    assert registry.runpytest_subprocess(*both, "-k", "cap-match", "--collect-only", "-q").ret == 0
+
+
+def test_one_file_does_not_take_several_reports(registry: pytest.Pytester) -> None:
+    """--simpleqa-out names the run where there are several, else it is refused."""
+    both = (REGISTRY, "--simpleqa-eval=cap-match", "--simpleqa-eval=cap-includes", ANSWER)
+    result = registry.runpytest_subprocess(*both, "--simpleqa-out=report.json")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*the session holds 2 runs; put {name} into the file's name*"])
+    registry.runpytest_subprocess(*both, "--simpleqa-out=of-{name}.json")
+    assert {path.name for path in registry.path.glob("of-*")} == {
+        "of-cap_match.dev.v0.json",
+        "of-cap_includes.dev.v0.json",
+    }
+
+
+def test_collecting_needs_no_model(registry: pytest.Pytester) -> None:
+    """--collect-only lists the samples of an eval without any model."""
+    result = registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-graded", "--collect-only", "-q")
+    result.stdout.fnmatch_lines(["cap-graded.dev.v0::1", "cap-graded.dev.v0::4"])
+    assert asked(registry.path) == []
+
+
+def test_arguments_of_an_eval_are_laid_over_its_own(registry: pytest.Pytester) -> None:
+    """--simpleqa-eval-param changes an argument, and is part of what a resumed run must share."""
+    one = (REGISTRY, "--simpleqa-eval=cap-match", ANSWER, "--simpleqa-fail-on=none")
+    shots = ("--simpleqa-eval-param=num_few_shot=1", "--simpleqa-eval-param=few_shot_jsonl=capitals/shots.jsonl")
+    shot = {"sample": [{"role": "system", "name": "example_user", "content": "Capital of Chad?"}]}
+    path = registry.path / "registry" / "data" / "capitals" / "shots.jsonl"
+    path.write_text(json.dumps(shot) + "\n", encoding="utf-8")
+    assert registry.runpytest_subprocess(*one).ret == 0
+    refused = registry.runpytest_subprocess(*one, *shots, "--simpleqa-resume=latest")
+    assert refused.ret == 4
+    refused.stderr.fnmatch_lines(["*that run is another one*"])
+    assert registry.runpytest_subprocess(*one, *shots).ret == 0
+    assert any("Chad" in line for line in asked(registry.path))
+
+
+def test_a_model_without_questions_says_so(registry: pytest.Pytester) -> None:
+    """--answer-llm with nothing to ask is no silent success."""
+    result = registry.runpytest_subprocess(ANSWER)
+    result.stdout.fnmatch_lines(["no question was asked: add --simpleqa-dataset=FILE or --simpleqa-eval=NAME"])
+    assert result.ret == 5
