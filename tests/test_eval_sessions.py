@@ -96,9 +96,7 @@ def test_each_eval_is_a_run_of_its_own(registry: pytest.Pytester, how: tuple[str
     result = registry.runpytest_subprocess(
         REGISTRY, "--simpleqa-eval=cap-match", "--simpleqa-eval=cap-includes.dev.v0", ANSWER, "-v", *how
     )
-    result.stdout.re_match_lines_random(
-        [r".*cap-match\.dev\.v0::2 .*incorrect", r".*cap-includes\.dev\.v0::2 .*correct"]
-    )
+    result.stdout.fnmatch_lines_random(["*cap-match.dev.v0::2*", "*cap-includes.dev.v0::2*"])
     assert result.ret == 1
     found = reports(registry.path)
     assert verdicts(found["cap-match.dev.v0"]) == ["correct", "incorrect", "incorrect", "incorrect"]
@@ -156,7 +154,7 @@ def test_what_cannot_be_run_in_a_set_fails_alone(registry: pytest.Pytester, how:
 
 def test_a_set_is_gone_on_with_at_the_sample(registry: pytest.Pytester) -> None:
     """A set that stopped half-way asks only the samples that are missing, of whatever eval they are."""
-    arguments = (REGISTRY, "--simpleqa-eval-set=caps", ANSWER, "--judge-llm=python:model:answer")
+    arguments: tuple[str, ...] = (REGISTRY, "--simpleqa-eval-set=caps", ANSWER, "--judge-llm=python:model:answer")
     arguments += ("--simpleqa-concurrency=1",)
     stopped = registry.runpytest_subprocess(*arguments, "--simpleqa-fail-on=incorrect", "-x")
     assert stopped.ret == 1
