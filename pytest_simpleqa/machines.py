@@ -145,8 +145,8 @@ class Machines:
         """Tell in one line of a machine that cannot be reached; from then on replace those that can."""
         try:
             yield
-        except (*_unreachable(), ValueError) as error:
-            if not self._specs:
+        except Exception as error:
+            if not self._specs or not isinstance(error, (*_unreachable(), ValueError)):
                 raise
             place = place_of(self._specs[min(self._opened, len(self._specs) - 1)])
             raise pytest.UsageError(visible(f"--tx {place}: {_line(error)}")) from None

@@ -54,7 +54,7 @@ def _register_worker(config: pytest.Config, asked: Options) -> None:
     casts: dict[str, Cast] = {}
     if worker.is_far:  # files, keys and models are its own: nothing is asked unless they come to the same
         casts |= {plan.name: cast_of(config, plan, embedded) for plan in runs.plans}
-        mine = {plan.name: RunDir(plan, casts[plan.name].describe, str).content for plan in runs.plans}
+        mine = {plan.name: RunDir(plan, casts[plan.name].describe, Screen(config).warn).content for plan in runs.plans}
         machines.require_same(worker.told, mine)
 
     def cast(plan: Plan) -> Cast:

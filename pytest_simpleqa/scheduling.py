@@ -88,6 +88,8 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
                 node.shutdown()
             elif self._questions:
                 self._deal(node, fair or self._fair)
+            elif not self._ends_in_question(node):
+                node.shutdown()
 
     def remove_node(self, node: Any) -> str | None:
         """Take back what a dead worker was queued; return the item that killed it, where that is known."""
@@ -101,6 +103,10 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
         for other in self.node2pending:
             self.check_schedule(other)
         return crashed
+
+    def _ends_in_question(self, node: Any) -> bool:
+        queued = self.node2pending[node]
+        return bool(queued) and self.collection is not None and self._dealer.is_question(self.collection[queued[-1]])
 
     @property
     def _fair(self) -> int:

@@ -162,7 +162,7 @@ class Controller:
         self._shares: list[int] | None = None
         self._share_of: dict[str, int] = {}
         self._failed = 0
-        self._collected = False
+        self._collected = 0
         self._deaths = 0
         self._suspects: set[str] = set()
         self._machines = Machines(config, contents, run_dirs, self._places)
@@ -271,8 +271,8 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        if not self._collected:
-            self._collected = True
+        self._collected += 1
+        if self._collected == self._places:  # not sooner: another machine may yet refuse
             self._on_selected([node_id for node_id in ids if self.is_question(node_id)])
 
     @pytest.hookimpl(optionalhook=True)
