@@ -50,7 +50,7 @@ class Backlog(Generic[T]):
             news, self._news = self._news, None
             return news
 
-    def close(self, patience_s: float = 10.0) -> int:
+    def close(self, patience_s: float) -> int:
         """Write what is left, trying for so many seconds where that fails; return how many entries nobody has taken."""
         with self._changed:
             self._deadline = time.monotonic() + patience_s

@@ -49,13 +49,15 @@ class Database:
     def open(self) -> None:
         """Make the tables that are missing, and see that they can be written to. Raises OptionError in one line."""
         tables = self._tables
-        with self._faults():
-            tables.metadata.create_all(self._engine)
-            with self._engine.connect() as connection:
+        try:
+            with self._faults(), self._engine.connect() as connection:
+                tables.metadata.create_all(connection)
                 for table in tables.all:
                     self._require_columns(connection, table)
+                connection.commit()
                 connection.execute(tables.runs.insert(), {"run_id": "", "eval_name": ""})
                 connection.rollback()
+        finally:
             self._engine.dispose()  # the batches are written in another thread
 
     def write(self, entries: Sequence[Entry]) -> None:

@@ -20,6 +20,8 @@ from .report import Report
 from .runlog import Key, read_run_json
 
 Warn = Callable[[str], None]
+PATIENCE_S = 10.0
+"""How long a database that is away is tried at the end."""
 
 
 def register(config: pytest.Config, options: Options, ledgers: Sequence[Ledger], warn: Warn) -> None:
@@ -138,7 +140,7 @@ class DatabaseSink:
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
         """Write what is left, behind the Reports and before the summary."""
         yield
-        left = self._backlog.close()
+        left = self._backlog.close(PATIENCE_S)
         if left and self._backlog.fault is not None:
             again = "resume the run with the same option to write them"
             self._warn(f"{self._failed(self._backlog.fault)}; {left:,} rows are not there: {again}")
