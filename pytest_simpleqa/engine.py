@@ -19,7 +19,7 @@ from .line import Budget, Line, OutOfTime
 from .models.importing import error_line
 from .models.protocol import Answerer
 from .records import Failure, Judgement, Question, QuestionResult, Reply, Usage, Verdict
-from .runlog import Key, Row, RunLog, merged, usage_of
+from .runlog import Key, Log, Row, merged, usage_of
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Stage:
     answer_limit: int | None = None
     """Requests at once to the answer model; None where it sets no bound."""
     judge_limit: int | None = None
-    log: RunLog | None = None
+    log: Log | None = None
     known: dict[Key, Row] = field(default_factory=dict)
     """Rows of the run log: what is finished is not asked again."""
     answered: dict[Key, tuple[Reply, float]] = field(default_factory=dict)

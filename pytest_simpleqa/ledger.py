@@ -45,8 +45,7 @@ class Ledger:
         self.report: Report | None = None
         self._statuses: Counter[str] = Counter()
         self._calls = 0
-        self._known: frozenset[Key] = frozenset()
-        """Rows of an earlier session that have their verdict."""
+        self._known = 0
         self._began = time.monotonic()
         self._next_pct = plan.options.progress_pct
 
@@ -70,7 +69,7 @@ class Ledger:
         self._began = time.monotonic()
         if selected and self.run_dir.is_open and self.run_dir.resumed:
             rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
-            self._known = frozenset(key for key, row in rows.items() if row.verdict is not None)
+            self._known = sum(row.verdict is not None for row in rows.values())
 
     def notices(self) -> Iterator[str]:
         """Yield what the user should know before the first request."""
@@ -87,7 +86,7 @@ class Ledger:
     def take(self, result: QuestionResult, *, is_kept: bool) -> bool:
         """Enter a result, writing down what no process here has; tell whether a progress line is due."""
         key = result.id, result.repeat
-        if not is_kept and key not in self._known:
+        if not is_kept:
             self.run_dir.keep(self.ask_by_key[key], result)
         self.results[key] = result
         self._statuses[result.status] += 1
@@ -106,7 +105,7 @@ class Ledger:
             self.selected,
             Counts.from_statuses(self._statuses.elements()),
             elapsed_s=time.monotonic() - self._began,
-            resumed=min(done, len(self._known)),
+            resumed=min(done, self._known),
             in_flight=in_flight,
             width=width,
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from .errors import OptionError
+from .errors import OptionError, RunError
 from .resume import difference
-from .runlog import Key, Row, read_rows, results_files
+from .runlog import Key, Log, Row, RunLog, read_rows, results_files
 from .screen import Screen
 from .wording import visible
 
@@ -37,20 +38,65 @@ def place_of(spec: Any) -> str:
 # --- in a worker on another machine --------------------------------------------------------
 
 
-class Orders:
-    """What the controller says while a worker on another machine works, by a channel of its own."""
+class Link:
+    """The channel of its own between a worker on another machine and the controller.
 
-    def __init__(self, channel: Any) -> None:
+    One way come orders and what stands in the run logs; the other way go the lines of this worker's run logs,
+    sent by pytest's own thread alone: a connection takes one writer at a time.
+    """
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
         self.stop: str | None = None
         """Why nothing new is to be asked; also where the connection is gone."""
         self.suspects: frozenset[str] = frozenset()
         """Items one of which has killed a worker."""
-        channel.setcallback(self._hear, endmarker=None)
+        self._rows: deque[tuple[str, dict[Key, Row]]] = deque()
+        self._lines: deque[str] = deque()
+        self._channel = told["link"]
+        self._hear(told["rows"])
+        self._channel.setcallback(self._hear, endmarker=None)
 
     def _hear(self, order: str | None) -> None:
-        said = json.loads(order) if order is not None else {"stop": "the connection to the controller is lost"}
+        gone: dict[str, Any] = {"stop": "the connection to the controller is lost"}
+        said = json.loads(order) if order is not None else gone
         self.stop = self.stop or said.get("stop")
         self.suspects |= frozenset(said.get("suspects", ()))
+        for run, rows in said.get("rows", {}).items():
+            self._rows.append((run, {(id_, repeat): Row(**row) for id_, repeat, row in rows}))
+
+    def heard_rows(self) -> Iterator[tuple[str, dict[Key, Row]]]:
+        """Yield by run what the controller has told of the run logs since the last call: none of it is asked again."""
+        while self._rows:
+            yield self._rows.popleft()
+
+    def log(self, run: str) -> Log:
+        """Return the log of a run that the controller writes."""
+        return _FarLog(run, self)
+
+    def put(self, line: Sequence[Any]) -> None:
+        """Let a line wait for `send`."""
+        self._lines.append(_json(line))
+
+    def send(self) -> None:
+        """Send what waits; where the connection is gone it waits on."""
+        try:
+            while self._lines:
+                self._channel.send(self._lines[0])
+                self._lines.popleft()
+        except OSError:
+            return
+
+
+class _FarLog(Log):
+    def __init__(self, run: str, link: Link) -> None:
+        self._run = run
+        self._link = link
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        self._link.put((self._run, line))
+
+    def close(self) -> None:
+        self._link.send()
 
 
 class Refusal:
@@ -82,13 +128,6 @@ def require_same(told: Mapping[str, Any], mine: Contents) -> None:
             raise OptionError(f"it would not ask the same as the controller: {what}")
 
 
-def known_rows(told: Mapping[str, Any]) -> dict[str, dict[Key, Row]]:
-    """Return what stood in the run log of each run when this worker was started: none of it is asked again."""
-    return {
-        run: {(id_, repeat): Row(**row) for id_, repeat, row in rows} for run, rows in json.loads(told["known"]).items()
-    }
-
-
 # --- in the controller ---------------------------------------------------------------------
 
 
@@ -109,6 +148,8 @@ class Machines:
         self._specs: Sequence[Any] = ()
         self._opened = 0
         self._channels: dict[str, Any] = {}
+        self._logs: dict[Path, RunLog] = {}
+        self._unwritten: str | None = None
         self._collected: set[str] = set()
         self._unfit: set[str] = set()
         self._screen = Screen(config)
@@ -116,21 +157,42 @@ class Machines:
     def told(self, node: Any) -> dict[str, Any]:
         """Return what a worker on another machine is told beyond the others; no secrets, which it has itself."""
         channel = self._channels[node.gateway.id] = node.gateway.newchannel()
-        known = {run: list(_rows(path)) for run, path in self._run_dirs().items()}
+        run_dirs = dict(self._run_dirs())
+        channel.setcallback(lambda text: self._keep(text, run_dirs, f"results-{node.gateway.id}.jsonl"))
         return {
             "version": version("pytest-simpleqa"),
             "contents": _json(self._contents()),
-            "known": _json(known),
-            "orders": channel,
+            "rows": _json({"rows": {run: _rows(results_files(path)) for run, path in run_dirs.items()}}),
+            "link": channel,
         }
 
+    def _keep(self, text: str, run_dirs: Mapping[str, Path], results_name: str) -> None:
+        """Write a line of a far worker's run log; its report comes behind it."""
+        run, line = json.loads(text)
+        path = run_dirs[run] / results_name
+        try:
+            if path not in self._logs:
+                self._logs[path] = RunLog(path)
+            self._logs[path].write(line)
+        except RunError as error:  # the row is in the Report all the same
+            self._unwritten = str(error)
+
     def tell(self, **order: Any) -> None:
-        """Say `stop` or `suspects` to every worker on another machine."""
+        """Say `stop`, `suspects` or `rows` to every worker on another machine."""
         for channel in self._channels.values():
             try:
                 channel.send(_json(order))
             except OSError:  # it is gone
                 continue
+
+    def tell_rows(self, results_name: str) -> None:
+        """Tell every worker on another machine what one that has died had written."""
+        if self._channels:
+            self.tell(rows={run: _rows([path / results_name]) for run, path in self._run_dirs().items()})
+
+    def pytest_unconfigure(self) -> None:
+        for log in self._logs.values():
+            log.close()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: Sequence[Any]) -> None:
@@ -174,6 +236,10 @@ class Machines:
         if is_left and session._active_nodes <= {node} and not session.shouldstop:
             session.shouldstop = "no worker is left"
 
+    def pytest_sessionfinish(self) -> None:
+        if self._unwritten is not None:
+            self._screen.warn(self._unwritten)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
         self._collected.add(node.gateway.id)
@@ -194,9 +260,8 @@ class Machines:
             self._end_where_last(session, node, is_left=session.sched.has_pending and not session.shuttingdown)
 
 
-def _rows(run_dir: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    for (id_, repeat), row in read_rows(results_files(run_dir))[0].items():
-        yield id_, repeat, asdict(row)
+def _rows(files: Iterable[Path]) -> list[tuple[str, int, dict[str, Any]]]:
+    return [(id_, repeat, asdict(row)) for (id_, repeat), row in read_rows(files)[0].items()]
 
 
 def _unreachable() -> tuple[type[Exception], ...]:

@@ -17,14 +17,10 @@ class Payload:
     result: QuestionResult
     limit: int = 0
     """Pairs that may be in flight now in the process that asked."""
-    is_kept: bool = True
-    """Whether that process has written the row to the run log: on another machine it has none."""
 
     def packed(self) -> str:
         """Return it as one ASCII text: half a surrogate pair or an odd type would end an xdist worker."""
-        return json.dumps(
-            {"run": self.run, "limit": self.limit, "is_kept": self.is_kept, "result": self.result.to_wire()}
-        )
+        return json.dumps({"run": self.run, "limit": self.limit, "result": self.result.to_wire()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +29,13 @@ class PackedPayload:
 
     run: str
     limit: int
-    is_kept: bool
     row: dict[str, Any]
 
     @classmethod
     def read(cls, text: str) -> PackedPayload:
         """Read what `Payload.packed` gave."""
         data = json.loads(text)
-        return cls(data["run"], data["limit"], data["is_kept"], data["result"])
+        return cls(data["run"], data["limit"], data["result"])
 
     @property
     def key(self) -> tuple[str, int]:
@@ -48,4 +43,4 @@ class PackedPayload:
 
     def opened(self, question: Question) -> Payload:
         """Return the payload, its question put back."""
-        return Payload(self.run, QuestionResult.from_wire(self.row, question), self.limit, self.is_kept)
+        return Payload(self.run, QuestionResult.from_wire(self.row, question), self.limit)

@@ -114,7 +114,7 @@ class Reporter:
         if carried is not None:
             payload = carried if isinstance(carried, Payload) else self._opened(carried)
             self._limits[getattr(report, "worker_id", "")] = payload.limit
-            self._take(report, self.ledgers[payload.run], payload.result, is_kept=payload.is_kept)
+            self._take(report, self.ledgers[payload.run], payload.result, is_kept=True)
         elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
             self._hear_crash(report, ask)
         elif report.skipped and report.when == "setup" and (ask := self._ask_of.get(report.nodeid)) is not None:

@@ -32,21 +32,15 @@ SUSPECTS_FILE = "suspects"
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
-class RunLog:
-    """One `results*.jsonl`: one writer, one line per finding, each handed to the operating system at once.
+class Log:
+    """What keeps answers, verdicts and errors, one line per finding; where the lines go is a subclass's affair."""
 
-    A line written here survives any kill of the process (not a power cut).
-    """
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Keep one line."""
+        raise NotImplementedError
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
-            _lock(self._file)
-            if os.fstat(self._file).st_size:
-                os.write(self._file, b"\n")  # what was torn by a kill must not swallow our first line
-        except OSError as error:
-            raise RunError(f"{path}: cannot be written: {error.strerror}") from None
+    def close(self) -> None:
+        """Let go of what is open; a second time does nothing."""
 
     def answer(self, question: Question, repeat: int, reply: Reply, latency_s: float) -> None:
         """Keep an answer; before the judge is asked."""
@@ -60,7 +54,7 @@ class RunLog:
             line["extra"] = dict(reply.extra)
         if reply.notes:
             line["notes"] = list(reply.notes)
-        self._write(line)
+        self.write(line)
 
     def finished(self, question: Question, result: QuestionResult, extra: Mapping[str, Any] | None = None) -> None:
         """Keep the verdict or the error, and what the judge attached; before anybody is told of the result."""
@@ -76,10 +70,10 @@ class RunLog:
             line["notes"] = list(result.notes)
         if extra:
             line["extra"] = dict(extra)
-        self._write(line)
+        self.write(line)
 
     def whole(self, question: Question, result: QuestionResult) -> None:
-        """Keep a result that another machine produced: its answer, then its verdict or error."""
+        """Keep a result that no log has: its answer, then its verdict or error."""
         if result.predicted is not None:
             used = result.answer_usage
             reply = Reply(
@@ -95,13 +89,30 @@ class RunLog:
             self.answer(question, result.repeat, reply, result.latency_s or 0.0)
         self.finished(question, result)
 
+
+class RunLog(Log):
+    """One `results*.jsonl`: one writer, one line per finding, each handed to the operating system at once.
+
+    A line written here survives any kill of the process (not a power cut).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+            _lock(self._file)
+            if os.fstat(self._file).st_size:
+                os.write(self._file, b"\n")  # what was torn by a kill must not swallow our first line
+        except OSError as error:
+            raise RunError(f"{path}: cannot be written: {error.strerror}") from None
+
     def close(self) -> None:
         """Close the file; a second time does nothing."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
-    def _write(self, line: Mapping[str, Any]) -> None:
+    def write(self, line: Mapping[str, Any]) -> None:
         data = _ENCODE(line).encode() + b"\n"
         try:
             while data:

@@ -16,7 +16,7 @@ from .cast import Cast
 from .engine import Engine, Stage
 from .errors import RunError, RunStopped
 from .items import QuestionCollector, QuestionItem, RefusedCollector, wants_failed_of_none
-from .machines import Orders
+from .machines import Link
 from .models.embedded import Embedded
 from .models.spec import split_spec
 from .options import Options
@@ -24,7 +24,7 @@ from .payload import Payload
 from .plan import Plan, Planned
 from .protocol import PlainProtocol, is_plain
 from .records import QuestionResult
-from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, Key, Row, RunLog, read_rows, results_files
+from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, Log, RunLog, read_rows, results_files
 from .surroundings import start_servers
 
 LOOK_AHEAD = 8
@@ -46,16 +46,14 @@ class Seat:
     limits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
     """By run: requests at once to the answer model and to the judge from here; None where one sets no bound."""
     run_dirs: Mapping[str, Path] = field(default_factory=dict)
-    """By run; empty on another machine: results then travel with the reports alone."""
+    """By run; empty on another machine."""
     results_name: str = "results.jsonl"
     signals: Path | None = None
     """The folder in which the controller tells its workers of a stop and of each other's death."""
     parent_pid: int | None = None
     """The controller; a worker that has lost it starts nothing new."""
-    orders: Orders | None = None
-    """What the controller says to a worker on another machine, in place of the folder."""
-    known: Mapping[str, dict[Key, Row]] = field(default_factory=dict)
-    """By run: what the controller has told of its run log to a worker on another machine."""
+    link: Link | None = None
+    """On another machine than the controller: what stands in for the directories and the folder."""
 
 
 def window(concurrency: int, config: pytest.Config) -> int:
@@ -101,7 +99,7 @@ class Runner:
         self._sizes = 0, 0
         self._suspects: frozenset[str] = frozenset()
         self._signals: Path | None = None
-        self._orders: Orders | None = None
+        self._link: Link | None = None
         self._thresholds = gc.get_threshold()
 
     # --- collection ------------------------------------------------------------------------
@@ -148,7 +146,10 @@ class Runner:
             engine = self._engine or self._open(item.session)
             self._reached += 1
             self._top_up(engine, item)
-            return engine.result(item.ask)
+            result = engine.result(item.ask)
+            if self._link is not None:
+                self._link.send()
+            return result
         except RunStopped as stop:
             pytest.skip(f"not asked: {stop}")
         except RunError as error:  # a disk that is full, once for the whole run
@@ -181,13 +182,7 @@ class Runner:
         report = yield
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
             item.mark_report(report)
-            stage = self._stages.get(item.ask.run)
-            payload = Payload(
-                item.ask.run,
-                item.result,
-                self._engine.limit if self._engine else 0,
-                is_kept=stage is not None and stage.log is not None,
-            )
+            payload = Payload(item.ask.run, item.result, self._engine.limit if self._engine else 0)
             # Extra attributes travel.
             report.simpleqa = payload.packed() if self._is_worker else payload  # type: ignore[attr-defined]
         return report
@@ -227,7 +222,7 @@ class Runner:
     def _open(self, session: pytest.Session) -> Engine:
         """Open the engine at the first question that is reached: nothing is built while collecting."""
         seat = self._seat()
-        self._signals, self._orders = seat.signals, seat.orders
+        self._signals, self._link = seat.signals, seat.link
         self._stages = {plan.name: self._stage(plan, seat) for plan in self._plans}
         self._engine = Engine(self._stages, concurrency=seat.concurrency, watch=_watch(seat))
         self._window = window(seat.concurrency, self._config)
@@ -239,14 +234,19 @@ class Runner:
         cast, options, run_dir = self._cast(plan), plan.options, seat.run_dirs.get(plan.name)
         assert cast.answerer is not None
         assert cast.judge is not None
-        known = seat.known.get(plan.name, {}) if run_dir is None else read_rows(results_files(run_dir))[0]
+        log: Log | None = None
+        if run_dir is not None:
+            log = RunLog(run_dir / seat.results_name)
+        elif seat.link is not None:
+            log = seat.link.log(plan.name)
+        known = read_rows(results_files(run_dir))[0] if run_dir is not None else {}
         return Stage(
             cast.answerer,
             cast.judge,
             options.timeout,
             (options.answer_llm or "", options.judge_llm or ""),
             *seat.limits.get(plan.name, (None, None)),
-            log=RunLog(run_dir / seat.results_name) if run_dir is not None else None,
+            log=log,
             known=known,
         )
 
@@ -274,8 +274,10 @@ class Runner:
 
     def _recall_dead(self) -> None:
         """Learn what a worker that has died had written (it is not asked for again), and what may have killed it."""
-        if self._orders is not None:
-            self._suspects = self._orders.suspects
+        if self._link is not None:
+            self._suspects = self._link.suspects
+            for run, rows in self._link.heard_rows():
+                self._stages[run].known.update(rows)
         if self._signals is None:
             return
         dead, suspects = self._signals / DEAD_FILE, self._signals / SUSPECTS_FILE
@@ -283,7 +285,7 @@ class Runner:
         if sizes != self._sizes:
             self._sizes = sizes
             for stage in self._stages.values():
-                if stage.log is not None:
+                if isinstance(stage.log, RunLog):
                     rows, _ = read_rows(stage.log.path.parent / name for name in _lines(dead))
                     stage.known.update(rows)
             self._suspects = frozenset(_lines(suspects))
@@ -321,8 +323,8 @@ def _may_be_skipped(item: QuestionItem) -> bool:
 
 def _watch(seat: Seat) -> Callable[[], str | None] | None:
     """Return what tells a worker to stop: the controller's word, or its death."""
-    if (orders := seat.orders) is not None:
-        return lambda: orders.stop
+    if (link := seat.link) is not None:
+        return lambda: link.stop
     if seat.parent_pid is None:
         return None
     path = seat.signals / STOP_FILE if seat.signals is not None else None

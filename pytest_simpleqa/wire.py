@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from .items import QuestionItem
-from .machines import Machines, Orders, is_here, known_rows
+from .machines import Link, Machines, is_here
 from .models.embedded import Embedded
 from .models.spec import LocalAddress
 from .options import Options
@@ -37,7 +37,7 @@ def is_worker(config: pytest.Config) -> bool:
 
 def is_far(config: pytest.Config) -> bool:
     """Tell whether this process is a worker whose controller is on another machine."""
-    return is_worker(config) and "orders" in config.workerinput.get(_INPUT, {})  # type: ignore[attr-defined]  # xdist's
+    return is_worker(config) and "link" in config.workerinput.get(_INPUT, {})  # type: ignore[attr-defined]  # xdist's
 
 
 def distributes(config: pytest.Config) -> bool:
@@ -59,7 +59,7 @@ class Worker:
         self._nextitem: pytest.Item | None = None
         self._screen = Screen(config)
         self.is_far = is_far(config)
-        self._orders = Orders(self._told["orders"]) if self.is_far else None
+        self._link = Link(self._told) if self.is_far else None
 
     @property
     def told(self) -> Mapping[str, Any]:
@@ -86,8 +86,7 @@ class Worker:
             results_name=told["results_name"],
             signals=Path(told["signals"]) if told["signals"] else None,
             parent_pid=os.getppid() if told["signals"] else None,
-            orders=self._orders,
-            known=known_rows(told) if self.is_far else {},
+            link=self._link,
         )
 
     def upcoming(self, session: pytest.Session) -> Upcoming:
@@ -290,9 +289,10 @@ class Controller:
             self._deaths += 1
             if number is not None and self._shares is not None:
                 self._shares.insert(0, number)
-            if is_here(node):
-                with (self._signals / DEAD_FILE).open("a", encoding="utf-8") as file:
-                    file.write(f"results-{node.gateway.id}.jsonl\n")
+            results_name = f"results-{node.gateway.id}.jsonl"
+            with (self._signals / DEAD_FILE).open("a", encoding="utf-8") as file:
+                file.write(f"{results_name}\n")
+            self._machines.tell_rows(results_name)
         else:
             output = getattr(node, "workeroutput", None) or {}
             if reason := output.get("shouldfail") or output.get("shouldstop"):
