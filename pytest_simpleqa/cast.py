@@ -46,8 +46,7 @@ class Cast:
     @property
     def calls_per_question(self) -> int:
         """The least number of calls that a question takes."""
-        judge_model = self.judge.model if self.judge else None
-        return int(bool(self.answerer and self.answerer.is_service)) + int(bool(judge_model and judge_model.is_service))
+        return _least_calls(self.answerer) + _least_calls(self.judge.model if self.judge else None)
 
     def calls_for(self, rows: Collection[Key]) -> int:
         """Return the least number of calls that these rows take, those for the judge's sentinels included."""
@@ -77,6 +76,14 @@ class Cast:
             self.answerer.describe() if self.answerer else {},
             self.judge.describe() if self.judge else {},
         )
+
+
+def _least_calls(asker: Answerer | Model | None) -> int:
+    """Return how many requests to a service one asking takes at least: more where `calls_each` says so."""
+    if asker is None or not asker.is_service:
+        return 0
+    counted = asker if hasattr(asker, "calls_each") else getattr(asker, "model", None)
+    return int(getattr(counted, "calls_each", 1))
 
 
 def _models_of(asker: object) -> Iterator[Model]:

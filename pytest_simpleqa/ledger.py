@@ -74,7 +74,7 @@ class Ledger:
     def notices(self) -> Iterator[str]:
         """Yield what the user should know before the first request."""
         answer, judge = self.specs
-        if answer == judge and self.cast.calls_per_question == 2:
+        if answer == judge and self.cast.calls_per_question >= 2:
             yield f"{answer} judges its own answers"
         yield from self.cast.notices
         yield from self.gates.notices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from .options import Options
 from .records import Dataset
 
 if TYPE_CHECKING:  # most sessions run no eval of a registry
+    from .evals.data import Samples
     from .evals.protocol import Eval
     from .evals.registry import EvalSpec, Registry
     from .models.protocol import Model
@@ -28,13 +30,25 @@ class EvalSource:
 
     spec: EvalSpec
     registry: Registry
+    options: Options
 
-    def build(self, options: Options, models: Sequence[Model] = (), judge: Model | None = None) -> Eval:
-        """Return the eval, to be asked of `models`; without any it can only be looked at. Raises SimpleQAError."""
+    def build(self, models: Sequence[Model], judge: Model | None) -> Eval:
+        """Return the eval, to be asked of `models`, none where others answer. Raises SimpleQAError."""
+        return self._built(models, judge, self.unasked.samples)
+
+    @cached_property
+    def unasked(self) -> Eval:
+        """The eval without any model: it can only be looked at. Raises SimpleQAError."""
+        from .evals.protocol import Nobody
+
+        return self._built((), Nobody())
+
+    def _built(self, models: Sequence[Model], judge: Model | None, samples: Samples | None = None) -> Eval:
         from .evals.build import DEFAULT_SEED, build_eval
         from .evals.protocol import Nobody
 
-        is_cut_later = bool(options.topics or options.sample or any(options.shard))
+        options = self.options
+        is_cut_later = bool(options.topics or options.sample or options.shard != (1, 1))
         return build_eval(
             self.spec,
             self.registry,
@@ -42,9 +56,10 @@ class EvalSource:
             seed=options.seed if options.is_seeded else DEFAULT_SEED,
             params=options.eval_params,
             limit=0 if is_cut_later else options.limit,
-            judge=judge if models else Nobody(),
+            judge=judge,
             judge_params=options.judge_params,
             base=options.invocation_dir,
+            samples=samples,
         )
 
 
@@ -81,7 +96,7 @@ class Plan:
     @classmethod
     def of_eval(cls, options: Options, source: EvalSource) -> Plan:
         """Read the samples of an eval. Raises SimpleQAError."""
-        rows = source.build(options).dataset
+        rows = source.unasked.dataset
         return cls(source.spec.name, options, rows, _population(rows, options), source=source)
 
     @property
@@ -147,12 +162,12 @@ def planned(config: pytest.Config, options: Options, paths: Mapping[str, Path] |
         from .evals.registry import Registry, registry_dirs
 
         registry = Registry(registry_dirs(options.registry_paths))
-        sources = {spec.name: EvalSource(spec, registry) for spec in map(registry.eval, options.evals)}
+        sources = {spec.name: EvalSource(spec, registry, options) for spec in map(registry.eval, options.evals)}
         plans += [Plan.of_eval(options, source) for source in sources.values()]
         for name in registry.eval_set(options.eval_set) if options.eval_set else ():
             if name not in sources:
                 try:
-                    plans.append(Plan.of_eval(options, EvalSource(registry.eval(name), registry)))
+                    plans.append(Plan.of_eval(options, EvalSource(registry.eval(name), registry, options)))
                 except SimpleQAError as error:
                     refused[name] = str(error)
         notices = tuple(registry.notes)

@@ -18,7 +18,7 @@ from .errors import RunError, RunStopped
 from .items import QuestionCollector, QuestionItem, RefusedCollector, wants_failed_of_none
 from .machines import Link
 from .models.embedded import Embedded
-from .models.spec import split_spec
+from .models.spec import split_spec, split_specs
 from .options import Options
 from .payload import Payload
 from .plan import Plan, Planned
@@ -169,7 +169,8 @@ class Runner:
     def _plainly(self) -> PlainProtocol | None:
         """How items are run that need no more than asking; user code that answers has its prints captured by pytest."""
         options = self._options
-        aliases = {split_spec(spec or "")[0] for spec in (options.answer_llm, options.judge_llm)}
+        specs = (*split_specs(options.answer_llm or ""), options.judge_llm or "")
+        aliases = {split_spec(spec)[0] for spec in specs}
         has_own_models = bool(self._config.hook.pytest_simpleqa_model.get_hookimpls())
         if has_own_models or aliases & {"python", "hook"} or not is_plain(self._config):
             return None

@@ -18,7 +18,7 @@ from .judges.spec import resolve_judge
 from .models.embedded import Embedded
 from .models.importing import error_line
 from .models.protocol import Answerer, Model
-from .models.spec import JUDGES_ONLY, Params, Surroundings, resolve_answerer, resolve_model, split_spec
+from .models.spec import JUDGES_ONLY, Params, Surroundings, resolve_answerer, resolve_model, split_spec, split_specs
 from .models.stated import stating
 from .models.threads import DaemonThreads
 from .models.wrapping import wrapped
@@ -57,16 +57,21 @@ def _eval_cast(config: pytest.Config, plan: Plan, source: EvalSource, around: Su
     A recording or a hook takes the place of the template's answerer or judge; judges that ask no model are not
     needed, since a template without a judge model grades by itself.
     """
+    from .evals.protocol import Nobody
+
     options = plan.options
     assert options.answer_llm is not None
     replaced = ("replay", "hook")
     by_others = split_spec(options.answer_llm)[0] in replaced
-    model = None if by_others else resolve_model(options.answer_llm, options.answer_params, around)
+    specs = () if by_others else split_specs(options.answer_llm)
+    models = [resolve_model(spec, options.answer_params, around) for spec in specs]
     judging, judge_alias = options.judge_llm, split_spec(options.judge_llm or "")[0]
-    judge_model = None
-    if judging is not None and judge_alias not in (*replaced, *JUDGES_ONLY):
+    judge_model: Model | None = None
+    if judge_alias in replaced:
+        judge_model = Nobody()
+    elif judging is not None and judge_alias not in JUDGES_ONLY:
         judge_model = resolve_model(judging, options.judge_params, around, judges=True)
-    made = source.build(options, () if model is None else (model,), judge_model)
+    made = source.build(models, judge_model)
     answerer, judge = made.answerer, made.judge
     if by_others:
         answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -67,11 +67,13 @@ def build_eval(
     judge: Model | None = None,
     judge_params: Mapping[str, Any] | None = None,
     base: Path | None = None,
+    samples: Samples | None = None,
 ) -> Eval:
     """Return the eval that `spec` describes, its samples read; nothing is asked yet.
 
-    `params` are laid over the `args` of the registry; of the samples the first `limit` are kept, 0 = all. Raises
-    SimpleQAError in one line for an eval that cannot be run here, and for whatever is wrong with it.
+    `params` are laid over the `args` of the registry; of the samples the first `limit` are kept, 0 = all. `samples`
+    are those that an earlier call for the same eval has kept. Raises SimpleQAError in one line for an eval that
+    cannot be run here, and for whatever is wrong with it.
     """
     args = {**spec.args, **(params or {})}
     reason = why_refused(spec.class_path, args)
@@ -89,8 +91,10 @@ def build_eval(
         limit=limit,
     )
     known = CLASSES.get(spec.class_path, _IN_CODE)
-    samples = _samples(spec, args, known, around)
-    return known.load()(spec, args, samples.first(limit) if limit else samples, around)
+    if samples is None:
+        samples = _samples(spec, args, known, around)
+        samples = samples.first(limit) if limit else samples
+    return replace(known.load()(spec, args, samples, around), samples=samples)
 
 
 def data_address(class_path: str, args: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ from .choicejudge import ChoiceJudge, Grading, numbered
 from .choices import MATCH_FNS, choices_of, scores_of
 from .data import Sample, Samples, eval_dataset
 from .grading import INSTRUCTIONS, GradingPrompt, as_filled, placeholders
-from .protocol import Building, Eval
+from .protocol import Building, Eval, Nobody
 from .registry import EvalSpec
 from .submissions import NobodyAnswers, SampleCompletions
 
@@ -58,7 +58,7 @@ def _grading(spec: EvalSpec, args: Mapping[str, Any], around: Building) -> Gradi
         raise SpecError(f"{spec.name}: no modelgraded_spec found in its args; the name of one was wanted")
     said = around.registry.modelgraded(name)
     place = f"{spec.name}, model-graded spec {name!r}"
-    n = _completions_wanted(spec, args, len(around.models))
+    n = _completions_wanted(spec, args, sum(not isinstance(model, Nobody) for model in around.models))
     choices = choices_of(said.get("choice_strings"), n, place)
     pairs = said.get("input_outputs")
     if not isinstance(pairs, Mapping) or not pairs:
@@ -155,9 +155,9 @@ def _answerer(
 ) -> Answerer:
     if not models:
         return NobodyAnswers()
-    asks = any(not set(grading.pairs.values()) <= sample.keys() for sample in samples)
+    missing = {len(set(grading.pairs.values()) - sample.keys()) for sample in samples} - {0}
     each = [models[i % len(models)] for i in range(grading.n)]
-    return SampleCompletions(each, grading.pairs, grading.joined, params, asks=asks)
+    return SampleCompletions(each, grading.pairs, grading.joined, params, prompts=min(missing, default=0))
 
 
 # -- what it adds up to -------------------------------------------------------------------------------

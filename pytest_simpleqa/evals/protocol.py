@@ -27,6 +27,8 @@ class Eval:
     judge: Judge
     metrics: Callable[[Sequence[QuestionResult]], Mapping[str, float | int | None]]
     """What the results add up to, under the names that OpenAI Evals gives it."""
+    samples: Samples | None = None
+    """The samples as they were read, for another building of the same eval."""
 
 
 @dataclass(frozen=True)

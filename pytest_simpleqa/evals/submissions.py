@@ -31,16 +31,17 @@ class SampleCompletions:
         joined: Joined,
         params: Mapping[str, Any],
         *,
-        asks: bool,
+        prompts: int,
     ) -> None:
-        """`params` are sent under those that the user gave the models; `asks` tells whether any sample needs them."""
+        """`params` are sent under those that the user gave the models; `prompts` is how many a sample has to ask."""
         self.models = models
         self._pairs = pairs
         self._joined = joined
         self._params = params
         bounds = [model.max_in_flight for model in models if model.max_in_flight is not None]
         self.max_in_flight = min(bounds, default=None)
-        self.is_service = asks and any(model.is_service for model in models)
+        self.is_service = bool(prompts) and any(model.is_service for model in models)
+        self.calls_each = prompts * sum(model.is_service for model in models)
         self._kept: dict[tuple[str, int], list[Reply]] = {}
 
     async def answer(self, question: Question, repeat: int) -> Reply:

@@ -23,6 +23,7 @@ class ThinkingModel:
         bounds = [model.max_in_flight for model in self.models if model.max_in_flight is not None]
         self.max_in_flight = min(bounds, default=None)
         self.is_service = any(model.is_service for model in self.models)
+        self.calls_each = sum(model.is_service for model in self.models)
         self._name = name
         self._think = think
         self._extract = extract

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ BUILT_IN = ("local", "python", "fn", "replay", "hook")
 BASIC_JUDGES = ("match", "includes", "fuzzy_match", "json_match")
 """The judges that compare as OpenAI Evals' basic templates do."""
 JUDGES_ONLY = ("rules", *BASIC_JUDGES)
+_NEXT_SPEC = re.compile(r",\s*(?=[A-Za-z][\w-]*(?::|,|$))")
+"""A comma with an alias behind it."""
 
 
 class LocalAddress(NamedTuple):
@@ -63,6 +66,11 @@ def split_spec(text: str) -> tuple[str, str | None]:
     """Return the alias and what stands behind the first colon."""
     alias, colon, argument = text.partition(":")
     return alias, argument if colon else None
+
+
+def split_specs(text: str) -> tuple[str, ...]:
+    """Return the specs of several models, with a comma between them; a comma inside a path or a name is none."""
+    return tuple(part.strip() for part in _NEXT_SPEC.split(text))
 
 
 def resolve_model(text: str, params: Params, around: Surroundings, *, judges: bool = False) -> Model:
