@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -120,7 +121,8 @@ class QuestionScheduling(LoadScheduling):  # type: ignore[misc]  # xdist ships n
         count = min(depth + depth // 4 - queued, max(fair, 2 - queued), len(self._questions))
         indices = [self._questions.popleft() for _ in range(count)]
         self.node2pending[node].extend(indices)
-        node.send_runtest_some(indices)
+        with contextlib.suppress(OSError):  # it is lost, and xdist about to say so: they are taken back then
+            node.send_runtest_some(indices)
 
     def _sort(self, indices: Any) -> None:
         """Put indices back in front: questions here, ordinary tests where `--dist load` finds them."""
