@@ -51,11 +51,18 @@ class LoggedRun:
     @property
     def run_config(self) -> dict[str, Any]:
         """What was asked for: the keys of OpenAI Evals but for the command line, and ours."""
-        options, judge = self._part("options"), self._part("judge")
+        options, judge, dataset = self._part("options"), self._part("judge"), self._part("dataset")
+        eval_spec = dataset.get("eval") or {}
         limit = options.get("limit_questions") or options.get("sample") or None
         return {
             "completion_fns": self.completion_fns,
-            "eval_spec": {"key": self.name, "dataset": self._part("dataset"), "judge": judge.get("spec")},
+            "eval_spec": {
+                "key": self.name,
+                "cls": eval_spec.get("class"),
+                "args": eval_spec.get("args"),
+                "dataset": dataset,
+                "judge": judge.get("spec"),
+            },
             "seed": options.get("seed"),
             "max_samples": limit,
             "initial_settings": {"visible": limit is None},

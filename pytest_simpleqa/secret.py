@@ -95,9 +95,12 @@ class Environment(Mapping[str, str]):
 
 
 def without_password(text: str) -> str:
-    """Return `text` with the password of a database's address in it masked, and what its query says."""
-    masked = re.sub(r"(://[^/:@]*:).*@", rf"\1{MASK}@", text)
-    return re.sub(r"((?:pass|secret|token|key)[^=&]*=)[^&]+", rf"\1{MASK}", masked) if "://" in text else text
+    """Return `text` with the password of an address in it masked, and what its query says of one."""
+    if "://" not in text:
+        return text
+    # A database's password may hold any character, also one that belongs encoded.
+    masked = re.sub(r"(?<!http)(?<!https)(://[^/:@]*:).*@|(://[^/:@]*:)[^/@]*@", rf"\1\2{MASK}@", text)
+    return re.sub(r"((?:pass|secret|token|key)[^=&]*=)[^&]+", rf"\1{MASK}", masked)
 
 
 def _any_form(char: str) -> str:

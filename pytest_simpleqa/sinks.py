@@ -63,18 +63,32 @@ class Told:
         return [result for key, result in self.ledger.results.items() if key not in self.keys]
 
 
+class Runs:
+    """The session's runs by name, each with what has been told of it; looked up when a run is first heard of."""
+
+    def __init__(self, ledgers: Sequence[Ledger]) -> None:
+        self._ledgers = ledgers
+        self._told: dict[str, Told] = {}
+
+    def __getitem__(self, name: str) -> Told:
+        if name not in self._told:
+            self._told[name] = Told(next(ledger for ledger in self._ledgers if ledger.plan.name == name))
+        return self._told[name]
+
+
 class LogSink:
     """Keeps one log of events for each run."""
 
     def __init__(self, options: Options, ledgers: Sequence[Ledger], warn: Warn) -> None:
-        self._runs = {ledger.plan.name: Told(ledger) for ledger in ledgers}
-        self._paths = {name: path for name in self._runs if (path := options.record_of(name)) is not None}
-        if len(set(self._paths.values())) < len(self._runs):
+        self._record_of = options.record_of
+        self._runs = Runs(ledgers)
+        paths = [path for ledger in ledgers if (path := options.record_of(ledger.plan.name)) is not None]
+        if len(set(paths)) < len(paths):
             raise OptionError(
-                f"--simpleqa-record={options.record}: this session holds {len(self._runs)} runs, each with a log of "
-                "its own; put {name} into the file's name"
+                f"--simpleqa-record={options.record}: this session holds {len(paths)} runs, each with a log of its "
+                "own; put {name} into the file's name"
             )
-        for path in self._paths.values():
+        for path in paths:
             require_log_place(path)
         self._logs: dict[str, EventLog] = {}
         self._warn = warn
@@ -99,7 +113,9 @@ class LogSink:
 
     def _log(self, run: str) -> EventLog:
         if run not in self._logs:
-            self._logs[run] = EventLog(self._paths[run], self._runs[run].run)
+            path = self._record_of(run)
+            assert path is not None
+            self._logs[run] = EventLog(path, self._runs[run].run)
         return self._logs[run]
 
     def _do(self, work: Callable[[], None]) -> None:
@@ -119,7 +135,7 @@ class DatabaseSink:
     def __init__(self, database: Database, ledgers: Sequence[Ledger], warn: Warn) -> None:
         self._database = database
         self._backlog = Backlog(database.write)
-        self._runs = {ledger.plan.name: Told(ledger) for ledger in ledgers}
+        self._runs = Runs(ledgers)
         self._warn = warn
 
     @pytest.hookimpl

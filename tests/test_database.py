@@ -23,13 +23,13 @@ from tests.postgres import PASSWORD, Postgres, running_postgres
 from tests.test_openaievents import logged
 
 sa = pytest.importorskip("sqlalchemy")
+pytest.importorskip("psycopg")
 FAILED: dict[str, Any] = {"predicted": None, "verdict": None, "error": Failure("timeout", "too late")}
 TABLES = ("runs", "results", "events")
 
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    pytest.importorskip("psycopg")
     with running_postgres() as server:
         yield server
 
@@ -207,7 +207,6 @@ def test_a_path_is_a_file_for_sqlite(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_wrong_address_is_one_line_without_its_password(address: str, message: str, tmp_path: Path) -> None:
     """A mistake in the address, a missing package and a database that is away are told in one line, no secret in it."""
-    pytest.importorskip("psycopg")
     if "snowflake" in address:
         _skip_where_installed("snowflake.sqlalchemy")
     with pytest.raises(OptionError) as caught:
@@ -275,7 +274,8 @@ def test_a_database_that_was_away_is_connected_to_again(postgres: Postgres) -> N
         ("--simpleqa-db=postgresql://me:s3/cr@t@h:5/db", "--simpleqa-db=postgresql://me:***@h:5/db"),
         ("snowflake://me@h/db?token=abc&role=x", "snowflake://me@h/db?token=***&role=x"),
         ("sqlite:///runs.db", "sqlite:///runs.db"),
-        ("--simpleqa-dataset=https://h:80/a.csv", "--simpleqa-dataset=https://h:80/a.csv"),
+        ("--simpleqa-dataset=https://h:80/a@b.csv", "--simpleqa-dataset=https://h:80/a@b.csv"),
+        ("--simpleqa-dataset=https://me:pw@h:80/a.csv", "--simpleqa-dataset=https://me:***@h:80/a.csv"),
         ("key=value", "key=value"),
     ],
 )

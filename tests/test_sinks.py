@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # noqa: F401  see below
 
 # A session inside the test's process forgets what it has imported; these must not be imported twice.
 import pytest_simpleqa.roles  # noqa: F401  see above
@@ -21,6 +22,8 @@ from tests.postgres import PASSWORD, Postgres, running_postgres
 from tests.quiz import RECORDED, Quiz, Session
 
 sa = pytest.importorskip("sqlalchemy")
+for name in ("psycopg", "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.dialects.sqlite.pysqlite"):
+    pytest.importorskip(name)
 
 WORKERS = pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["bare", "n2"])
 SINKS = ("--simpleqa-record=log.jsonl", "--simpleqa-db=runs.db")
@@ -65,7 +68,6 @@ def quiz(pytester: pytest.Pytester) -> Quiz:
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    pytest.importorskip("psycopg")
     with running_postgres() as server:
         yield server
 
@@ -143,6 +145,31 @@ def test_a_log_is_named_after_its_run(quiz: Quiz) -> None:
     """`{name}` in the file's name becomes the run's."""
     quiz.run("--simpleqa-record=logs/{name}.jsonl")
     assert lines(quiz, "logs/quiz.csv.jsonl")[0]["spec"]["eval_name"] == "quiz.csv"
+
+
+def test_several_runs_share_a_database_and_have_logs_of_their_own(quiz: Quiz) -> None:
+    """Beside a dataset, an eval has a log of its own and its own rows, named as in OpenAI Evals; one log is refused."""
+    quiz.file("registry/data/caps/samples.jsonl", '{"input": "Capital of France?", "ideal": "I say"}\n' * 2)
+    quiz.file(
+        "registry/evals/caps.yaml",
+        "caps:\n  id: caps.dev.v0\ncaps.dev.v0:\n  class: evals.elsuite.basic.match:Match\n"
+        "  args:\n    samples_jsonl: caps/samples.jsonl\n",
+    )
+    models = "--answer-llm=python:answerer:answer", "--judge-llm=rules"
+    runs = *models, "--simpleqa-dataset=quiz.csv", "--simpleqa-registry-path=registry", "--simpleqa-eval=caps"
+    refused = quiz.pytest(*SINKS, *runs)
+    assert refused.status == 4
+    assert "log.jsonl: this session holds 2 runs, each with a log of its own; put {name} into" in refused.errors
+    quiz.pytest("--simpleqa-record={name}.jsonl", "--simpleqa-db=runs.db", *runs)
+    found = query(quiz, "select eval_name, split, n from runs order by 1")
+    assert found == [("caps.dev.v0", "dev", 2), ("quiz.csv", "", 6)]
+    samples = [line["sample_id"] for line in lines(quiz, "caps.dev.v0.jsonl") if line.get("type") == "match"]
+    assert sorted(samples) == ["caps.dev.0", "caps.dev.1"]
+    final = lines(quiz, "caps.dev.v0.jsonl")[-1]["final_report"]
+    assert (final["accuracy"], "boostrap_std" in final) == (1.0, True)
+    spec = lines(quiz, "caps.dev.v0.jsonl")[0]["spec"]["run_config"]["eval_spec"]
+    assert (spec["cls"], spec["args"]) == ("evals.elsuite.basic.match:Match", {"samples_jsonl": "caps/samples.jsonl"})
+    assert lines(quiz, "quiz.csv.jsonl")[-1]["final_report"]["n"] == 6
 
 
 def test_listing_questions_makes_neither(quiz: Quiz) -> None:
