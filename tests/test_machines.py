@@ -186,7 +186,7 @@ def test_workers_behind_a_proxy_are_far_too(quiz: Quiz, machines: Machines) -> N
 
 
 def test_a_lost_machine_costs_no_row(quiz: Quiz, machines: Machines) -> None:
-    """When one of two machines dies half-way, the other asks the rest; only what was in flight is asked twice."""
+    """When one of two machines dies half-way, the other asks the rest; asked twice is what was in flight or answered just then."""
     quiz.write("AB" * 50)
     quiz.file("delay.txt", "0.05")
     machines.open()
@@ -198,7 +198,7 @@ def test_a_lost_machine_costs_no_row(quiz: Quiz, machines: Machines) -> None:
     assert session.progress == (100, 100, 100, True)
     assert session.counts == (50, 50, 0, 0, 0)
     assert f"socket=127.0.0.1:{machines.all[1].port} is lost" in session.text
-    assert len(machines.asked) <= 104
+    assert len(machines.asked) <= 100 + 2 * 4 + 2
 
 
 def test_the_last_machine_lost_ends_the_run(quiz: Quiz, machines: Machines) -> None:
