@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from .errors import RunError
 from .keptrun import KeptRun, find_path, run_folder
@@ -99,6 +100,7 @@ def write_merged(words: Sequence[str], base: Path, merged: KeptRun, folder: Path
         folder,
         {
             **content,
+            "run_id": uuid4().hex,  # another run than its first shard
             "dataset": {**content["dataset"], "questions": report.population // report.options.get("repeats", 1)},
             "options": dict(report.options),
             "started_at": report.started_at.isoformat(),
