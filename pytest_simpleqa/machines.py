@@ -211,7 +211,7 @@ class Machines:
             if not self._specs or not isinstance(error, (*_unreachable(), ValueError)):
                 raise
             place = place_of(self._specs[min(self._opened, len(self._specs) - 1)])
-            raise pytest.UsageError(visible(f"--tx {place}: {_line(error)}")) from None
+            raise pytest.UsageError(visible(f"--tx {place}: no worker can be started there: {_line(error)}")) from None
         session = self._config.pluginmanager.getplugin("dsession")
         if hasattr(session, "_clone_node"):
             # xdist < 4 has no say in whether a lost worker is replaced, and ends where it cannot be: drop when it has.

@@ -195,12 +195,13 @@ class Controller:
 
     def pytest_configure_node(self, node: Any) -> None:
         """Seat a worker; one that replaces a dead one takes over its share."""
-        start_servers(self._embedded)
+        here = is_here(node)
+        if here:  # on another machine nobody could reach them
+            start_servers(self._embedded)
         if self._shares is None:
             self._shares = list(range(self._places))
         number = self._shares.pop(0) if self._shares else 0
         self._share_of[node.gateway.id] = number
-        here = is_here(node)
         node.workerinput[_INPUT] = {
             "paths": {plan.name: str(plan.path) for plan in self._plans if here and plan.path},
             "run_dirs": {run: str(path) for run, path in self._run_dirs().items() if here},

@@ -306,7 +306,7 @@ def test_a_machine_that_cannot_be_reached_is_named(quiz: Quiz, machines: Machine
     session = quiz.apart(*quiz.counted(*machines.tx))
     assert session.status == 4
     require_no_traceback(session)
-    assert f"--tx socket=127.0.0.1:{machines.all[1].port}: " in session.errors
+    assert f"--tx socket=127.0.0.1:{machines.all[1].port}: no worker can be started there: " in session.errors
 
 
 def test_a_machine_without_the_plugin_is_named(quiz: Quiz, machines: Machines) -> None:

@@ -74,6 +74,16 @@ def test_both_workers_answer(quiz: Quiz) -> None:
     assert len(quiz.asked) == len(set(quiz.asked)) == 40
 
 
+def test_few_questions_are_dealt_fairly(quiz: Quiz) -> None:
+    """Of a few questions each worker gets as many as the other."""
+    quiz.write("A" * 10)
+    session = quiz.count("-n2", "--simpleqa-concurrency=2")
+    assert session.counts == (10, 0, 0, 0, 0)
+    assert session.run_dir is not None
+    texts = [path.read_text() for path in sorted(session.run_dir.glob("results*.jsonl"))]
+    assert [text.count('"kind":"verdict"') for text in texts] == [5, 5]
+
+
 @pytest.mark.parametrize("dist", ["load", "worksteal", "loadfile", "loadscope", "loadgroup"])
 def test_every_way_of_distribution_gives_the_same(quiz: Quiz, dist: str) -> None:
     """Whatever --dist says, each question is asked once and the Report is the same."""
