@@ -24,6 +24,21 @@ from .rundir import RunDir, versions
 from .runlog import Key
 
 
+class Steps:
+    """Tells when another step of so many percent is done."""
+
+    def __init__(self, percent: float) -> None:
+        self._percent = percent
+        self._next = percent
+
+    def reached(self, done: int, total: int) -> bool:
+        """Tell whether a step has been completed since the last one that was told."""
+        if not self._percent or not total or 100 * done < self._next * total:
+            return False
+        self._next = self._percent * (math.floor(100 * done / total / self._percent) + 1)
+        return True
+
+
 class Ledger:
     """One run's results; `warn` hears of what costs no row."""
 
@@ -44,10 +59,11 @@ class Ledger:
         """What came of the gates that apply: `pass`, `fail`, `undecided`."""
         self.report: Report | None = None
         self._statuses: Counter[str] = Counter()
-        self._calls = 0
+        self.calls = 0
+        """The least number of calls that the selected rows take."""
         self._known = 0
-        self._began = time.monotonic()
-        self._next_pct = plan.options.progress_pct
+        self.began = time.monotonic()
+        self._steps = Steps(plan.options.progress_pct)
 
     @property
     def specs(self) -> tuple[str, str]:
@@ -65,8 +81,8 @@ class Ledger:
     def begin(self, selected: Sequence[Key]) -> None:
         """Take in which rows pytest has selected; before any of them is asked."""
         self.selected = len(selected)
-        self._calls = self.cast.calls_for(selected)
-        self._began = time.monotonic()
+        self.calls = self.cast.calls_for(selected)
+        self.began = time.monotonic()
         if selected and self.run_dir.is_open and self.run_dir.resumed:
             rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
             self._known = sum(row.verdict is not None for row in rows.values())
@@ -79,10 +95,6 @@ class Ledger:
         yield from self.cast.notices
         yield from self.gates.notices
 
-    def announcement(self) -> str:
-        """Return the line that stands before the first request."""
-        return wording.announcement(self.selected, *self.specs, self._calls)
-
     def take(self, result: QuestionResult, *, is_kept: bool) -> bool:
         """Enter a result, writing down what no process here has; tell whether a progress line is due."""
         key = result.id, result.repeat
@@ -90,25 +102,17 @@ class Ledger:
             self.run_dir.keep(self.ask_by_key[key], result)
         self.results[key] = result
         self._statuses[result.status] += 1
-        done, total = len(self.results), self.selected
-        step = self.plan.options.progress_pct
-        if not step or not total or 100 * done < self._next_pct * total:
-            return False
-        self._next_pct = step * (math.floor(100 * done / total / step) + 1)
-        return True
+        return self._steps.reached(len(self.results), self.selected)
 
-    def progress_line(self, *, in_flight: int, width: int) -> str:
-        """Return how far the run is; `in_flight` is 0 where no service has slowed it down."""
-        done = len(self.results)
-        return wording.progress_line(
-            done,
-            self.selected,
-            Counts.from_statuses(self._statuses.elements()),
-            elapsed_s=time.monotonic() - self._began,
-            resumed=min(done, self._known),
-            in_flight=in_flight,
-            width=width,
-        )
+    @property
+    def counts(self) -> Counts:
+        """The results so far."""
+        return Counts.from_statuses(self._statuses.elements())
+
+    @property
+    def known(self) -> int:
+        """How many of the results so far are of an earlier session."""
+        return min(len(self.results), self._known)
 
     @property
     def is_empty(self) -> bool:
@@ -139,7 +143,7 @@ class Ledger:
             model=self.specs[0],
             judge=self.specs[1],
             started_at=self.run_dir.started_at,
-            duration_s=time.monotonic() - self._began,
+            duration_s=time.monotonic() - self.began,
             population=plan.dataset.questions,
             results=self.results,
             selected=self.selected,
@@ -183,6 +187,27 @@ class Ledger:
         decided = self.gates.decide(report, rows, reasons)
         self.verdicts = [gate.verdict for gate in decided]
         return replace(report, gates=tuple(gate.to_json() for gate in decided))
+
+
+def announcement(ledgers: Sequence[Ledger]) -> str:
+    """Return the line that stands before the first request of one run or of many."""
+    specs = [ledger.specs for ledger in ledgers]
+    judges = ", ".join(dict.fromkeys(judge for _, judge in specs))
+    selected, calls = sum(ledger.selected for ledger in ledgers), sum(ledger.calls for ledger in ledgers)
+    return wording.announcement(selected, specs[0][0], judges, calls)
+
+
+def progress_line(ledgers: Sequence[Ledger], *, in_flight: int, width: int) -> str:
+    """Return how far runs are together; `in_flight` is 0 where no service has slowed them down."""
+    return wording.progress_line(
+        sum(len(ledger.results) for ledger in ledgers),
+        sum(ledger.selected for ledger in ledgers),
+        sum((ledger.counts for ledger in ledgers), Counts()),
+        elapsed_s=time.monotonic() - min(ledger.began for ledger in ledgers),
+        resumed=sum(ledger.known for ledger in ledgers),
+        in_flight=in_flight,
+        width=width,
+    )
 
 
 def _strict(reply: str) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""The table of counts and rates, all questions and each topic, as wide as the screen allows."""
+"""The table of counts and rates, a row for each topic or each run, as wide as the screen allows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .wording import columns, cut, ends, left, rate, visible
 
 _LEAST_TOPIC = 8
 """Columns that a topic's name keeps however narrow the screen is."""
+_LEAST_RUN = 30
+"""The same for a run's name, which is told apart from others by its end as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,36 @@ _RECORDED = _Column(("", "recorded"), ("", "rec."), lambda row: f"{row.recorded:
 """Stands behind the other counts where there is such a row."""
 
 
-def _columns_for(rows: Iterable[Rates]) -> Sequence[_Column]:
+_JUDGE_FAILURES = _Column(
+    ("judge", "failures"), ("judge", "fail."), lambda row: f"{row.judge_failures:,}", {"red": True}
+)
+_ERRORS = _Column(("", "errors"), ("", "err."), lambda row: f"{row.errors:,}", {"red": True})
+_ACCURACY = _Column(("", "accuracy"), ("", "acc."), lambda row: rate(row.accuracy), opens_group=True)
+_SCORE = _Column(("", "score"), ("", "score"), lambda row: _score(row), {"bold": True})
+"""What a model-graded eval's choices are worth on average."""
+
+
+def _score(row: Rates) -> str:
+    value = (getattr(row, "metrics", None) or {}).get("score")
+    return f"{value:.3g}" if isinstance(value, int | float) else "-"
+
+
+def _columns_for(rows: Sequence[Rates]) -> Sequence[_Column]:
     return (*_COLUMNS[:4], _RECORDED, *_COLUMNS[4:]) if any(row.recorded for row in rows) else _COLUMNS
+
+
+def _columns_of_runs(rows: Sequence[Rates]) -> Sequence[_Column]:
+    """Return the columns where each row is a run: names are long, so what is not needed is left out."""
+    wanted: Sequence[tuple[_Column, bool]] = (
+        *((column, True) for column in _COLUMNS[:4]),
+        (_RECORDED, any(row.recorded for row in rows)),
+        (_JUDGE_FAILURES, any(row.judge_failures for row in rows)),
+        (_ERRORS, any(row.errors for row in rows)),
+        (_ACCURACY, True),
+        (_COLUMNS[5], True),
+        (_SCORE, any(_score(row) != "-" for row in rows)),
+    )
+    return [column for column, is_wanted in wanted if is_wanted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +103,14 @@ class _Layout:
         return cls(columns, [g + column.width(rows, short) for g, column in zip(gaps, columns, strict=True)], short)
 
     @classmethod
-    def fitting(cls, rows: Sequence[Rates], names: int, width: int) -> Self:
-        """Return the roomiest layout that fits; where names must be cut first, then columns go from the right."""
-        columns = _columns_for(rows)
+    def fitting(cls, columns: Sequence[_Column], rows: Sequence[Rates], names: int, least: int, width: int) -> Self:
+        """Return the roomiest layout that fits; names are cut first, to `least`, then columns go from the right."""
         for short in (False, True):
             roomy = cls.of(columns, rows, gap=2, short=short)
             if names + sum(roomy.widths) <= width:
                 return roomy
         shown = len(columns)
-        while shown > 1 and _LEAST_TOPIC + sum(cls.of(columns[:shown], rows, gap=1, short=True).widths) > width:
+        while shown > 1 and least + sum(cls.of(columns[:shown], rows, gap=1, short=True).widths) > width:
             shown -= 1
         return cls.of(columns[:shown], rows, gap=1, short=True)
 
@@ -106,10 +135,22 @@ def table_lines(report: Report, width: int, *, topics: bool) -> Iterator[Line]:
     groups = (report.per_topic or {}) if topics and set(report.per_topic or {}) != {UNSPECIFIED} else {}
     rows: list[tuple[str, Rates]] = [("all questions", report)]
     rows += [(visible(name), group) for name, group in groups.items()]
+    yield from _table("topic" if groups else "", rows, _columns_for([each for _, each in rows]), _LEAST_TOPIC, width)
+
+
+def run_lines(total: Rates, reports: Sequence[Report], width: int) -> Iterator[Line]:
+    """Yield the head, the row of all runs and each run."""
+    rows: list[tuple[str, Rates]] = [("all runs", total), *((visible(report.name), report) for report in reports)]
+    return _table("run", rows, _columns_of_runs([each for _, each in rows]), _LEAST_RUN, width)
+
+
+def _table(
+    head: str, rows: Sequence[tuple[str, Rates]], wanted: Sequence[_Column], least: int, width: int
+) -> Iterator[Line]:
     names = max(columns(name) for name, _ in rows)
-    layout = _Layout.fitting([counts for _, counts in rows], names, width)
-    names = min(names, max(_LEAST_TOPIC, width - sum(layout.widths)))
-    for row, label in enumerate(("", "topic" if groups else "")):
+    layout = _Layout.fitting(wanted, [counts for _, counts in rows], names, least, width)
+    names = min(names, max(least, width - sum(layout.widths)))
+    for row, label in enumerate(("", head)):
         yield layout.head(row, left(label, names))
     for place, (name, counts) in enumerate(rows):
         yield layout.row(left(cut(name, names), names), counts, {} if place else {"bold": True})

@@ -18,7 +18,8 @@ from .engine import Ask
 from .errors import RunError
 from .gates import Gates
 from .items import QuestionItem, wants_failed_of_none
-from .ledger import Ledger
+from .ledger import Ledger, Steps, announcement, progress_line
+from .manyruns import SUMMARIES_SHOWN, many_runs_lines
 from .options import Options
 from .payload import PackedPayload, Payload
 from .records import Failure, QuestionResult
@@ -28,6 +29,7 @@ from .runevents import Event, done_event, progress_event, start_event
 from .runlog import Key
 from .screen import Screen, status_word
 from .secret import without_password
+from .wording import many
 
 
 class Reporter:
@@ -51,6 +53,10 @@ class Reporter:
         self.ledgers = {ledger.plan.name: ledger for ledger in ledgers}
         self._limits: dict[str, int] = {}
         """By worker: pairs that may be in flight there now, fewer while a service says slow down."""
+        self._steps = Steps(options.progress_pct)
+        """Of all runs together."""
+        self._told: set[str] = set()
+        """Notices that several runs may have in common."""
         self._progress_of: Ledger | None = None
         """Whose progress line is due."""
         self._own_failures = 0
@@ -82,27 +88,40 @@ class Reporter:
         mine = frozenset(node_ids)
         for notice in self._notices if mine else ():
             self._screen.warn(notice)
+        selected: dict[str, list[Key]] = {name: [] for name in self.ledgers}
+        for ask in (self._ask_of[each] for each in mine):
+            selected[ask.run].append(ask.key)
         for ledger in self.ledgers.values():
-            self._begin(ledger, [self._ask_of[each].key for each in mine if ledger.plan.holds(each)])
+            ledger.begin(selected[ledger.plan.name])
+        begun = [ledger for ledger in self.ledgers.values() if ledger.selected]
+        if begun and self._asks and self._tells_in_brief:
+            self._screen.say(f"{many(len(begun), 'run')}: {announcement(begun)}", least_verbosity=-1)
+        for ledger in self.ledgers.values():
+            self._begin(ledger, selected[ledger.plan.name])
 
     def _begin(self, ledger: Ledger, selected: Sequence[Key]) -> None:
-        ledger.begin(selected)
         name = ledger.plan.name
         if not selected and wants_failed_of_none(self._config, (i for i in self._ask_of if ledger.plan.holds(i))):
             self._screen.say(f"{name}: no question has failed last time, so none is asked", least_verbosity=-1)
         if not selected or not self._asks:
             return
-        self._screen.say(self._named(ledger, ledger.announcement()), least_verbosity=-1)
+        if not self._tells_in_brief:
+            self._screen.say(self._named(ledger, announcement([ledger])), least_verbosity=-1)
         for notice in ledger.notices():
-            self._screen.warn(notice)
+            if notice not in self._told:
+                self._told.add(notice)
+                self._screen.warn(notice)
         self._tell(start_event(name, len(selected), *ledger.specs))
 
     # --- results ---------------------------------------------------------------------------
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        carried = hasattr(report, "simpleqa")
         self._hear(report)
         yield
+        if carried and self._tells_in_brief:
+            self._progress_of_all()
         if self._progress_of is not None:  # not before: the terminal is to show the question's own letter first
             self._progress(self._progress_of)
             self._progress_of = None
@@ -152,14 +171,31 @@ class Reporter:
         return None
 
     def _progress(self, ledger: Ledger) -> None:
-        limit = sum(self._limits.values())
-        name = ledger.plan.name
         room = self._screen.width - len(self._named(ledger, ""))
-        line = ledger.progress_line(in_flight=limit if limit < self._options.concurrency else 0, width=room)
+        line = progress_line([ledger], in_flight=self._slowed_to, width=room)
         done, total = len(ledger.results), ledger.selected
-        if done < total:
+        if done < total and not self._tells_in_brief:
             self._screen.say(self._named(ledger, line), least_verbosity=0)
-        self._tell(progress_event(name, done, total, line))
+        self._tell(progress_event(ledger.plan.name, done, total, line))
+
+    def _progress_of_all(self) -> None:
+        """Tell how far the session is, where it holds too many runs to tell of each."""
+        ledgers = list(self.ledgers.values())
+        done, total = sum(len(each.results) for each in ledgers), sum(each.selected for each in ledgers)
+        if self._steps.reached(done, total) and done < total:
+            line = progress_line(ledgers, in_flight=self._slowed_to, width=self._screen.width)
+            self._screen.say(line, least_verbosity=0)
+
+    @property
+    def _slowed_to(self) -> int:
+        """Pairs in flight where a service has slowed the runs down, else 0."""
+        limit = sum(self._limits.values())
+        return limit if limit < self._options.concurrency else 0
+
+    @cached_property
+    def _tells_in_brief(self) -> bool:
+        """Whether there are so many runs that the screen tells of them together; under -v of each all the same."""
+        return len(self.ledgers) > SUMMARIES_SHOWN and self._config.get_verbosity() < 1
 
     def _named(self, ledger: Ledger, line: str) -> str:
         """Say which run a line is about, where there are several."""
@@ -242,7 +278,7 @@ class Reporter:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         verbosity = self._config.get_verbosity()
-        for ledger in self._reported:
+        for ledger in () if self._tells_in_brief else self._reported:
             report = ledger.report
             assert report is not None
             if verbosity > -2:
@@ -260,6 +296,24 @@ class Reporter:
                     resume=self._resume_command(ledger) if report.n < report.selected else None,
                 )
             )
+
+        if len(self._reported) > SUMMARIES_SHOWN:
+            if verbosity > -2:
+                terminalreporter.write_sep("=", "simpleqa")
+            self._screen.show(self._table(verbosity))
+
+    def _table(self, verbosity: int) -> list[terminal.Line]:
+        """Return the summary of all runs in one."""
+        done = [ledger for ledger in self._reported if ledger.report is not None]
+        unfinished = next((each for each in done if each.report and each.report.n < each.report.selected), None)
+        return many_runs_lines(
+            [ledger.report for ledger in done if ledger.report is not None],
+            width=self._screen.width,
+            verbosity=verbosity,
+            rows=(result for ledger in done for result in ledger.in_order() if result.error is not None),
+            run_dirs=[Path(_relative(ledger.run_dir.path)) for ledger in done],
+            resume=self._resume_command(unfinished) if unfinished is not None else None,
+        )
 
     def _resume_command(self, ledger: Ledger) -> str:
         """Return what to type to go on with this run: the same command line, and its name."""

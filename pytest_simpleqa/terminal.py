@@ -9,6 +9,7 @@ from typing import Any
 
 from .certaintytext import certainty_lines
 from .comparisontext import comparison_lines
+from .metrics import Rates
 from .ratestable import table_lines
 from .records import QuestionResult
 from .report import Report
@@ -55,7 +56,7 @@ def summary_lines(
         list(table_lines(report, width, topics=verbosity >= 0)),
         [
             *_incomplete(report, width, resume),
-            *_failures(report, rows, width),
+            *failure_lines(report, rows, width),
             *_sentinels(report, width),
             *gate_lines(report, width),
         ],
@@ -78,11 +79,11 @@ def _incomplete(report: Report, width: int, resume: str | None) -> Iterator[Line
         yield Line.of(f"go on with: {visible(resume)}")
 
 
-def _failures(report: Report, rows: Iterable[QuestionResult], width: int) -> Iterator[Line]:
-    """Yield how many rows have no verdict, and the usual reasons."""
-    if not report.failures:
+def failure_lines(found: Rates, rows: Iterable[QuestionResult], width: int) -> Iterator[Line]:
+    """Yield how many rows have no verdict, and the usual reasons, which are looked for in `rows`."""
+    if not found.failures:
         return
-    counts = ((report.judge_failures, "judge failure"), (report.errors, "error"))
+    counts = ((found.judge_failures, "judge failure"), (found.errors, "error"))
     yield Line.of(", ".join(many(number, noun) for number, noun in counts if number), red=True, bold=True)
     reasons = Counter((row.error.kind, row.error.message) for row in rows if row.error)
     for (kind, message), number in reasons.most_common(ERRORS_SHOWN):
@@ -102,7 +103,7 @@ def _sentinels(report: Report, width: int) -> Iterator[Line]:
         yield Line.of(line, **markup)
 
 
-def gate_lines(report: Report, width: int) -> Iterator[Line]:
+def gate_lines(report: Report, width: int, label: str = "") -> Iterator[Line]:
     """Yield every gate with its figures and its reason, wrapped: nothing of a decision is cut off."""
     for gate in report.gates:
         verdict = str(gate.get("verdict"))
@@ -113,7 +114,7 @@ def gate_lines(report: Report, width: int) -> Iterator[Line]:
         ]
         if gate.get("interval") and "difference" not in gate:  # that one's interval stands in the reason
             figures.append(f"{100 * gate.get('level', 0.95):.4g} % {kept_ends(gate['interval'])}")
-        text = f"gate {gate.get('expression')}: {', '.join((verdict, *figures))}"
+        text = f"{label}gate {gate.get('expression')}: {', '.join((verdict, *figures))}"
         reason = f"; {gate['reason']}" if gate.get("reason") else ""
         markup = {{"pass": "green", "fail": "red"}.get(verdict, "yellow"): True}
         for line in wrapped(visible(text + reason), width, indent="     "):

@@ -227,3 +227,53 @@ def test_a_model_without_questions_says_so(registry: pytest.Pytester) -> None:
     result = registry.runpytest_subprocess(ANSWER)
     result.stdout.fnmatch_lines(["no question was asked: add --simpleqa-dataset=FILE or --simpleqa-eval=NAME"])
     assert result.ret == 5
+
+
+FOUR = (REGISTRY, "--simpleqa-eval-set=caps", ANSWER, "--judge-llm=python:model:answer", "--simpleqa-fail-on=none")
+
+
+@pytest.mark.parametrize("how", [(), ("-n2",)], ids=["bare", "n2"])
+def test_many_runs_are_told_in_brief(registry: pytest.Pytester, how: tuple[str, ...]) -> None:
+    """With many runs there is one line before the first request, one table at the end and no page for each."""
+    result = registry.runpytest_subprocess(*FOUR, *how)
+    assert result.ret == 0
+    text = result.stdout.str()
+    judges = "match, includes, fuzzy_match, python:model:answer"
+    assert f"4 runs: 16 questions to python:model:answer, judged by {judges}: at least 20 calls" in text
+    assert text.count("= simpleqa =") == 1
+    assert text.count("questions to") == 1
+    assert "25 %  4 of 16" in text
+    result.stdout.re_match_lines([r"all runs +16 ", r"cap-match.dev.v0 +4 ", r"cap-graded.dev.v0 +4 .* 1$"])
+
+
+def test_verbose_shows_each_of_many_runs(registry: pytest.Pytester) -> None:
+    """-v shows a page for each run, and the table behind them."""
+    text = registry.runpytest_subprocess(*FOUR, "-v").stdout.str()
+    assert text.count("= simpleqa =") == 5
+    assert text.count("questions to") == 4
+
+
+def test_several_answer_models_make_one_completion_each(registry: pytest.Pytester) -> None:
+    """`from_models` asks every model that --answer-llm names, with commas between; other evals take one."""
+    (registry.path / "registry" / "evals" / "several.yaml").write_text(
+        "cap-several.dev.v0:\n  class: evals.elsuite.modelgraded.classify:ModelBasedClassify\n  args:\n"
+        "    samples_jsonl: capitals/samples.jsonl\n    modelgraded_spec: pick\n    eval_type: classify\n"
+        "    multicomp_n: from_models\n",
+        encoding="utf-8",
+    )
+    (registry.path / "registry" / "modelgraded" / "pick.yaml").write_text(
+        "pick:\n  prompt: 'grade {completion}'\n  choice_strings: [Y, N]\n  output_template: '{i}. {output} '\n"
+        "  input_outputs:\n    input: completion\n",
+        encoding="utf-8",
+    )
+    two = ("--answer-llm=python:model:answer,python:model:answer", "--judge-llm=python:model:answer")
+    result = registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-several.dev.v0", *two)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["4 questions to *, judged by python:model:answer: at least 12 calls"])
+    assert len(asked(registry.path)) == 12
+    assert reports(registry.path)["cap-several.dev.v0"]["samples"][0]["predicted"] == "1. Paris 2. Paris"
+    for arguments in (("cap-match", *two), ("cap-several.dev.v0", ANSWER, two[1])):
+        refused = registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval", *arguments)
+        assert refused.ret == 4
+        refused.stderr.fnmatch_lines(["ERROR: *answer model*"])
+    assert registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-several.dev.v0", "--collect-only").ret == 0

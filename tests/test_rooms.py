@@ -26,7 +26,7 @@ BELOW = (
     ("reportbuild", "database"),
     ("library", "comparison", "certaintytext", "comparisontext", "ratestable", "decision", "runfolder"),
     ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "catalogue", "mergereports"),
-    ("merge", "labelled"),
+    ("merge", "labelled", "manyruns"),
     ("judgecheck",),
     ("cli",),
 )

@@ -94,7 +94,7 @@ class Registry:
 
     def __init__(self, dirs: Sequence[Path]) -> None:
         self.dirs = tuple(dirs)
-        self._shelves = {kind: Shelf(kind, self.dirs) for kind in KINDS}
+        self._shelves = {kind: Shelf(kind, self.dirs, SHIPPED) for kind in KINDS}
 
     @property
     def notes(self) -> tuple[str, ...]:

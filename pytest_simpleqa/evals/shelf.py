@@ -35,8 +35,10 @@ class Entry:
 class Shelf:
     """All files of one kind; where several registries know a name, the first wins."""
 
-    def __init__(self, kind: str, dirs: Sequence[Path]) -> None:
+    def __init__(self, kind: str, dirs: Sequence[Path], shipped: Path | None = None) -> None:
+        """`shipped` is there to be replaced: nothing is said where another registry does."""
         self._kind = kind
+        self._shipped = shipped
         self._dirs = dirs
         self._found: dict[str, Entry | None] = {}
         self.notes: list[str] = []
@@ -77,7 +79,7 @@ class Shelf:
         for other in others:
             if other.registry_dir == first.registry_dir:
                 raise SpecError(f"{first.place}: the same name stands in {other.file}; delete or rename one of them")
-            if other.values != first.values:
+            if other.values != first.values and other.registry_dir != self._shipped:
                 self.notes.append(f"{name} is taken from {first.file}, not from {other.file}, which differs")
         return first
 
