@@ -97,6 +97,14 @@ def is_asked_for(config: pytest.Config) -> bool:
     return any(getattr(option, name, None) is not None for name in ("answer_llm", *NEEDS_MODEL))
 
 
+def refuse_loop(config: pytest.Config) -> None:
+    """Raise pytest.UsageError where xdist's loop would put the questions again after every change of a file."""
+    if getattr(config.option, "looponfail", False) and getattr(config.option, "answer_llm", None) is not None:
+        raise pytest.UsageError(
+            "--looponfail with --answer-llm would ask a model again at every change of a file; leave one of them out"
+        )
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Register every option and its ini key."""
     group = parser.getgroup("simpleqa", "factuality benchmarks as test items")

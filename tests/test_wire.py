@@ -146,6 +146,15 @@ def test_hostile_answers_cross_the_process(quiz: Quiz) -> None:
     assert any("200,000 characters" in note for note in second["notes"])
 
 
+def test_looponfail_is_refused(quiz: Quiz) -> None:
+    """--looponfail, which would ask again at every change of a file, is one line and exit 4; nothing is asked."""
+    session = quiz.apart(*quiz.counted("-f"))
+    assert session.status == 4
+    assert "ERROR: --looponfail with --answer-llm would ask" in session.errors
+    assert "Traceback" not in session.errors
+    assert quiz.asked == []
+
+
 def test_a_maximal_number_of_restarts_is_pytests_affair(quiz: Quiz) -> None:
     """When a worker that has died may not be replaced, the rest is told and the Report says what is missing."""
     quiz.write("A" * 20)
