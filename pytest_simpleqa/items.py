@@ -52,8 +52,8 @@ class QuestionItem(pytest.Item):
         super().__init__(**kwargs)
         self.ask = ask
         question = ask.question
-        self.extra_keyword_matches.update(_keywords(question.topic, question.answer_type))
-        label = _label(question.topic, question.answer_type)
+        self.extra_keyword_matches.update(keywords_of(question.topic, question.answer_type))
+        label = label_of(question.topic, question.answer_type)
         self.own_markers.append(label)
         # pytest copies the keywords into each report: a plain dict, not a walk up the tree.
         self.keywords = {self.name: True, label.name: label}
@@ -149,7 +149,7 @@ def _short(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _keywords(topic: str | None, answer_type: str | None) -> frozenset[str]:
+def keywords_of(topic: str | None, answer_type: str | None) -> frozenset[str]:
     """Return the slugs that `-k` finds: bare, and exact ones with their kind before them."""
     words: set[str] = set()
     for kind, value in (("topic", topic), ("type", answer_type)):
@@ -159,5 +159,6 @@ def _keywords(topic: str | None, answer_type: str | None) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def _label(topic: str | None, answer_type: str | None) -> pytest.Mark:
+def label_of(topic: str | None, answer_type: str | None) -> pytest.Mark:
+    """Return the marker that `-m` finds an item by."""
     return pytest.mark.simpleqa(topic=topic, answer_type=answer_type).mark

@@ -43,13 +43,20 @@ class Ledger:
     """One run's results; `warn` hears of what costs no row."""
 
     def __init__(
-        self, plan: Plan, cast: Cast, gates: Gates, warn: Callable[[str], None], session: str | None = None
+        self,
+        plan: Plan,
+        cast: Cast,
+        gates: Gates,
+        warn: Callable[[str], None],
+        session: str = "",
+        *,
+        alone: bool = True,
     ) -> None:
         self.plan = plan
         self._warn = warn
         self.cast = cast
         self.gates = gates
-        self.run_dir = RunDir(plan, cast.describe, warn, session)
+        self.run_dir = RunDir(plan, cast.describe, warn, session, alone=alone)
         self.results: dict[Key, QuestionResult] = {}
         self.selected = 0
         """Rows that pytest has selected."""
@@ -100,6 +107,8 @@ class Ledger:
         key = result.id, result.repeat
         if not is_kept:
             self.run_dir.keep(self.ask_by_key[key], result)
+        if key in self.results:  # a test that was run again, or that graded two answers: the last one counts
+            self._statuses[self.results[key].status] -= 1
         self.results[key] = result
         self._statuses[result.status] += 1
         return self._steps.reached(len(self.results), self.selected)
@@ -116,8 +125,9 @@ class Ledger:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row was selected, reached or finished."""
-        return not self.run_dir.is_open or not (self.results or self.selected)
+        """Whether no row was selected, reached or finished; of tests none counts that has not graded."""
+        counts = self.results if self.plan.in_tests else self.results or self.selected
+        return not self.run_dir.is_open or not counts
 
     def close(self, reasons: Sequence[str]) -> None:
         """Build the Report and decide the gates; `reasons` are causes to leave them undecided."""
@@ -193,8 +203,11 @@ def announcement(ledgers: Sequence[Ledger]) -> str:
     """Return the line that stands before the first request of one run or of many."""
     specs = [ledger.specs for ledger in ledgers]
     judges = ", ".join(dict.fromkeys(judge for _, judge in specs))
-    selected, calls = sum(ledger.selected for ledger in ledgers), sum(ledger.calls for ledger in ledgers)
-    return wording.announcement(selected, specs[0][0], judges, calls)
+    selected = sum(ledger.selected for ledger in ledgers)
+    calls, in_tests = (
+        sum(ledger.calls for ledger in ledgers if ledger.plan.in_tests is in_tests) for in_tests in (False, True)
+    )
+    return wording.announcement(selected, specs[0][0], judges, calls, in_tests)
 
 
 def progress_line(ledgers: Sequence[Ledger], *, in_flight: int, width: int) -> str:

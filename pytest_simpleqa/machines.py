@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -76,6 +76,11 @@ class Link:
     def put(self, line: Sequence[Any]) -> None:
         """Let a line wait for `send`."""
         self._lines.append(_json(line))
+
+    def tell_runs(self, runs: Sequence[Mapping[str, Any]]) -> None:
+        """Tell the controller which runs the test functions hold; the word that all is collected comes behind it."""
+        self.put(("", runs))
+        self.send()
 
     def send(self) -> None:
         """Send what waits; where the connection is gone it waits on."""
@@ -149,6 +154,8 @@ class Machines:
         self._opened = 0
         self._channels: dict[str, Any] = {}
         self._logs: dict[Path, RunLog] = {}
+        self.runs: Sequence[Mapping[str, Any]] = ()
+        """The runs of test functions, as a worker on another machine has collected them."""
         self._unwritten: str | None = None
         self._collected: set[str] = set()
         self._unfit: set[str] = set()
@@ -169,7 +176,10 @@ class Machines:
     def _keep(self, text: str, run_dirs: Mapping[str, Path], results_name: str) -> None:
         """Write a line of a far worker's run log; its report comes behind it."""
         run, line = json.loads(text)
-        path = run_dirs[run] / results_name
+        if not run:
+            self.runs = line
+            return
+        path = (run_dirs.get(run) or self._run_dirs()[run]) / results_name
         try:
             if path not in self._logs:
                 self._logs[path] = RunLog(path)
@@ -189,6 +199,12 @@ class Machines:
         """Tell every worker on another machine what one that has died had written."""
         if self._channels:
             self.tell(rows={run: _rows([path / results_name]) for run, path in self._run_dirs().items()})
+
+    def tell_runs_known(self, runs: Container[str]) -> None:
+        """Tell every worker on another machine what stands in the run logs of test functions that are gone on with."""
+        if self._channels:
+            known = {run: _rows(results_files(path)) for run, path in self._run_dirs().items() if run in runs}
+            self.tell(rows=known)
 
     def pytest_unconfigure(self) -> None:
         for log in self._logs.values():

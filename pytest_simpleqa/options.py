@@ -178,7 +178,7 @@ def _named_after(run: str, path: Path | None) -> Path | None:
     """Return `path` with the run's name in the place of `{name}`."""
     if path is None or "{name}" not in path.name:
         return path
-    return path.with_name(path.name.replace("{name}", file_word(run)))
+    return path.with_name(path.name.replace("{name}", file_word(run, most=150)))
 
 
 def _wanted(said: Said) -> bool:

@@ -15,6 +15,6 @@ def typed_path(text: str, base: Path) -> Path:
         return base / path
 
 
-def file_word(text: str) -> str:
-    """Return `text` as a part of a file's name: ASCII, at most 40 characters, never empty."""
-    return re.sub(r"[^A-Za-z0-9._]+", "_", text).strip("_.")[:40] or "x"
+def file_word(text: str, most: int = 40) -> str:
+    """Return `text` as a part of a file's name: ASCII, at most so many characters, never empty."""
+    return re.sub(r"[^A-Za-z0-9._]+", "_", text).strip("_.")[:most] or "x"

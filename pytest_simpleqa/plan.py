@@ -80,6 +80,8 @@ class Plan:
     """The item names among the arguments; None where no node id was given."""
     source: EvalSource | None = None
     """The eval whose samples these are; None for a dataset."""
+    in_tests: bool = False
+    """Whether tests of the user's put its questions, by the `simpleqa` fixture; else each row is an item of ours."""
 
     @classmethod
     def of_dataset(cls, options: Options, path: Path | None = None) -> Plan:
@@ -94,10 +96,20 @@ class Plan:
         return cls(name, options, rows, _population(rows, options), path)
 
     @classmethod
+    def of_nothing(cls, options: Options) -> Plan:
+        """Return a run without questions, to see whether what the options name can be asked at all."""
+        nothing = Dataset("", (), "")
+        return cls("", replace(options, sentinels=0), nothing, nothing)
+
+    @classmethod
     def of_eval(cls, options: Options, source: EvalSource) -> Plan:
         """Read the samples of an eval. Raises SimpleQAError."""
         rows = source.unasked.dataset
         return cls(source.spec.name, options, rows, _population(rows, options), source=source)
+
+    def under(self, options: Options) -> Plan:
+        """Return the same file's questions as other options choose them. Raises DatasetError."""
+        return replace(self, options=options, dataset=_population(self.rows, options))
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -124,6 +136,8 @@ class Plan:
 
     def node_id(self, item_name: str) -> str:
         """Return the node id of the item of that name."""
+        if self.in_tests:  # other parameters of the function stand before it
+            return f"{self.name[:-1]}-{item_name}]" if self.name.endswith("]") else f"{self.name}[{item_name}]"
         return f"{self.name}::{item_name}"
 
     def holds(self, node_id: str) -> bool:
@@ -148,6 +162,11 @@ class Planned:
     refused: Mapping[str, str] = field(default_factory=dict)
     """Members of an eval set that cannot be run, with the reason: each is one failed item."""
     notices: tuple[str, ...] = ()
+
+    @property
+    def own(self) -> Plan | None:
+        """The run of the dataset that the options name."""
+        return next((plan for plan in self.plans if plan.source is None), None)
 
 
 def planned(config: pytest.Config, options: Options, paths: Mapping[str, Path] | None = None) -> Planned:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +15,15 @@ import pytest
 from . import jsonreport, terminal, wording
 from .ending import Ending
 from .engine import Ask
-from .errors import RunError
+from .errors import OptionError, RunError, SimpleQAError
+from .fixtureruns import FixtureRun, FixtureRuns
 from .gates import Gates
 from .items import QuestionItem, wants_failed_of_none
 from .ledger import Ledger, Steps, announcement, progress_line
 from .manyruns import SUMMARIES_SHOWN, many_runs_lines
 from .options import Options
 from .payload import PackedPayload, Payload
+from .plan import Plan
 from .records import Failure, QuestionResult
 from .report import Report
 from .reportfile import report_text, write_report
@@ -43,12 +45,17 @@ class Reporter:
         gates: Gates,
         screen: Screen,
         notices: Sequence[str] = (),
+        *,
+        in_tests: FixtureRuns,
+        open_ledger: Callable[[Plan], Ledger],
     ) -> None:
         self._config = config
         self._options = options
         self._gates = gates
         self._screen = screen
         self._notices = notices
+        self._in_tests = in_tests
+        self._open_ledger = open_ledger
         self._ending = Ending()
         self.ledgers = {ledger.plan.name: ledger for ledger in ledgers}
         self._limits: dict[str, int] = {}
@@ -77,20 +84,24 @@ class Reporter:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Announce the runs before the first request (under xdist the workers collect, and `wire` tells us)."""
         if not session.testsfailed or self._config.option.continue_on_collection_errors:
-            self.selected([item.nodeid for item in session.items if isinstance(item, QuestionItem)])
+            mine = [item.nodeid for item in session.items if isinstance(item, QuestionItem)]
+            self.selected(mine, self._in_tests.among(session.items))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
         self._ending.watch_sigterm()
 
-    def selected(self, node_ids: Sequence[str]) -> None:
-        """Hear which questions pytest has selected; before any of them is asked."""
+    def selected(self, node_ids: Sequence[str], in_tests: Sequence[FixtureRun] = ()) -> None:
+        """Hear which questions pytest has selected, and which runs of test functions; before any of them is asked."""
         mine = frozenset(node_ids)
+        for run in in_tests if self._asks else ():
+            self._join(run.plan)
         for notice in self._notices if mine else ():
             self._screen.warn(notice)
         selected: dict[str, list[Key]] = {name: [] for name in self.ledgers}
         for ask in (self._ask_of[each] for each in mine):
             selected[ask.run].append(ask.key)
+        selected |= {run.plan.name: list(run.items.values()) for run in in_tests}
         for ledger in self.ledgers.values():
             ledger.begin(selected[ledger.plan.name])
         begun = [ledger for ledger in self.ledgers.values() if ledger.selected]
@@ -98,6 +109,25 @@ class Reporter:
             self._screen.say(f"{many(len(begun), 'run')}: {announcement(begun)}", least_verbosity=-1)
         for ledger in self.ledgers.values():
             self._begin(ledger, selected[ledger.plan.name])
+
+    def _join(self, plan: Plan) -> None:
+        """Open the ledger of a test function's run, and its directory. Raises pytest.UsageError."""
+        try:
+            self._require_own_files(plan.name)
+            self.ledgers[plan.name] = self._open_ledger(plan)
+        except SimpleQAError as error:
+            raise pytest.UsageError(wording.visible(str(error))) from None
+        _ = self.ledgers[plan.name].run_dir.path
+
+    def _require_own_files(self, name: str) -> None:
+        """Raise OptionError where two runs of this session would write one file."""
+        options = self._options
+        for flag, path_of in (("--simpleqa-out", options.out_of), ("--simpleqa-record", options.record_of)):
+            other = next((other for other in self.ledgers if path_of(other) == path_of(name) is not None), None)
+            if other is not None:
+                raise OptionError(
+                    f"{flag}={path_of(name)}: {name} and {other} would write the same file; put {{name}} into its name"
+                )
 
     def _begin(self, ledger: Ledger, selected: Sequence[Key]) -> None:
         name = ledger.plan.name
@@ -133,7 +163,11 @@ class Reporter:
         if carried is not None:
             payload = carried if isinstance(carried, Payload) else self._opened(carried)
             self._limits[getattr(report, "worker_id", "")] = payload.limit
-            self._take(report, self.ledgers[payload.run], payload.result, is_kept=True)
+            ledger = self.ledgers[payload.run]
+            if ledger.plan.in_tests:  # the test passes or fails as its own assertions say
+                self._enter(ledger, payload.result, is_kept=True)
+            else:
+                self._take(report, ledger, payload.result, is_kept=True)
         elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
             self._hear_crash(report, ask)
         elif report.skipped and report.when == "setup" and (ask := self._ask_of.get(report.nodeid)) is not None:
@@ -156,6 +190,9 @@ class Reporter:
     def _take(self, report: pytest.TestReport, ledger: Ledger, result: QuestionResult, *, is_kept: bool) -> None:
         report.simpleqa_status = result.status  # type: ignore[attr-defined]  # for teststatus, in this process only
         self._own_failures += report.failed
+        self._enter(ledger, result, is_kept=is_kept)
+
+    def _enter(self, ledger: Ledger, result: QuestionResult, *, is_kept: bool) -> None:
         if ledger.take(result, is_kept=is_kept):
             self._progress_of = ledger
         self._config.hook.pytest_simpleqa_result(result=result, run=ledger.plan.name)
@@ -212,7 +249,8 @@ class Reporter:
         reports = self.finish(session)
         if not self.ledgers and self._asks:
             self._screen.say(
-                "no question was asked: add --simpleqa-dataset=FILE or --simpleqa-eval=NAME",
+                "no question was asked: add --simpleqa-dataset=FILE or --simpleqa-eval=NAME, or a test that takes the "
+                "simpleqa fixture",
                 least_verbosity=-1,
                 red=True,
             )
@@ -243,6 +281,11 @@ class Reporter:
     def _reported(self) -> list[Ledger]:
         return [ledger for ledger in self.ledgers.values() if ledger.report is not None]
 
+    @property
+    def _of_items(self) -> list[Ledger]:
+        """Those of whose questions each is an item that its verdict may fail."""
+        return [ledger for ledger in self._reported if not ledger.plan.in_tests]
+
     def _status(self, session: pytest.Session) -> int:
         """Return the exit status of the session: the gates of every run decide it together."""
         if not self._gates.expressions:
@@ -250,13 +293,13 @@ class Reporter:
         fails = self._options.fail_on if self._options.fails_by_order else frozenset()
         verdicts = [verdict for ledger in self._reported for verdict in ledger.verdicts]
         undecided = self._gates.of_no_run(self.ledgers) or any(
-            ledger.report is None for ledger in self.ledgers.values()
+            ledger.report is None and ledger.gates.expressions for ledger in self.ledgers.values()
         )
         return self._ending.gated_status(
             session,
             [*verdicts, "undecided"] if undecided else verdicts,
             own_failures=self._own_failures,
-            questions_fail=any(each.verdict in fails for led in self._reported for each in led.results.values()),
+            questions_fail=any(each.verdict in fails for led in self._of_items for each in led.results.values()),
         )
 
     def _publish(self, ledger: Ledger, status: int) -> None:
@@ -292,6 +335,7 @@ class Reporter:
                     run_dir=_relative(ledger.run_dir.path),
                     out=_relative(written),
                     verbosity=verbosity,
+                    node_id=ledger.plan.node_id,
                     results=list(ledger.in_order()),
                     resume=self._resume_command(ledger) if report.n < report.selected else None,
                 )
@@ -343,7 +387,7 @@ class Reporter:
     @cached_property
     def _ask_of(self) -> Mapping[str, Ask]:
         """What each node id asks: a row is never recovered by taking a node id apart."""
-        plans = [ledger.plan for ledger in self.ledgers.values()]
+        plans = [ledger.plan for ledger in self.ledgers.values() if not ledger.plan.in_tests]
         return {plan.node_id(name): ask for plan in plans for name, ask in plan.asks()}
 
     def _tell(self, event: Event) -> None:

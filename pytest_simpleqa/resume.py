@@ -19,52 +19,52 @@ _SAME = ("dataset", "answer", "judge", "answer_prompt", "grade_prompt")
 _TIED_TO_A_SESSION = ("dropped_params", "questions")
 
 
-def find_run(word: str, base: Path, cwd: Path, content: Mapping[str, Any]) -> Path | None:
-    """Return the run directory that `--simpleqa-resume WORD` means; None where `auto` finds none.
+def find_run(word: str, base: Path, cwd: Path, content: Mapping[str, Any], *, alone: bool = True) -> Path | None:
+    """Return the run directory that `--simpleqa-resume WORD` means for the run that `content` (a run.json) begins.
 
-    `latest` is the newest run in `base`, whatever it asked; `auto` the newest unfinished one that asked
-    the same as `content` (a run.json of this session); else WORD is a run's directory or its name in
-    `base`. Raises RunError where there is no such run.
-    """
-    if word == "auto":
-        same = (run for run in _newest_first(base) if difference(read_run_json(run), content) is None)
-        return next((run for run in same if not _is_complete(run)), None)
-    if word == "latest":
-        newest = next(_newest_first(base), None)
-        if newest is None:
-            raise RunError(f"--simpleqa-resume latest: there is no run in {base}")
-        return newest
-    for path in (cwd / word, base / word):
-        with contextlib.suppress(OSError):  # a name that the system will not even look at
-            if (path / "run.json").is_file():
-                return path
-    raise RunError(f"--simpleqa-resume {word}: no run of that name in {base}, and no run directory at that path")
-
-
-def find_run_of_several(word: str, base: Path, cwd: Path, content: Mapping[str, Any]) -> Path | None:
-    """Return the directory of one run of a session that `--simpleqa-resume WORD` means; None where it begins anew.
-
-    A session with several runs is gone on with as a whole: `latest` is the newest that held this run, `auto` the
-    newest that asked the same and left any run unfinished; any other WORD names one of its runs.
+    A session with several runs is gone on with as a whole: `latest` and the name of a run mean this run in the
+    session of the newest, or of that one; `auto` means it in the newest session that asked the same and left any run
+    unfinished. None where it begins anew. The run that is meant is another one than this where the session is to hold
+    this `alone`: what it asked is then told. Raises RunError where there is no such run.
     """
     runs = [(path, read_run_json(path)) for path in _newest_first(base)]
     if word == "auto":
-        open_sessions = {old.get("session") for path, old in runs if not _is_complete(path)}
-        same = (path for path, old in runs if old.get("session") in open_sessions and difference(old, content) is None)
-        return next((path for path in same if _is_of(path, content)), None)
-    if word == "latest":
-        if not runs:
-            raise RunError(f"--simpleqa-resume latest: there is no run in {base}")
-        return next((path for path, old in runs if old.get("run") == content["run"]), None)
-    named = find_run(word, base, cwd, content)
-    assert named is not None
-    session = read_run_json(named).get("session")
-    siblings = (path for path, old in runs if path == named or (session and old.get("session") == session))
-    return next((path for path in siblings if _is_of(path, content)), None)
+        unfinished = {_session_of(path, old) for path, old in runs if not _is_complete(path)}
+        same = (each for each in runs if _session_of(*each) in unfinished and difference(each[1], content) is None)
+        return next((path for path, old in same if _is_of(old, content)), None)
+    named = _newest(runs, base) if word == "latest" else _named(word, base, cwd)
+    session = _session_of(*named)
+    family = [named, *(each for each in runs if _session_of(*each) == session)]
+    own = next((path for path, old in family if _is_of(old, content)), None)
+    if own is not None or alone:
+        return own or named[0]
+    return next((path for path, old in runs if _is_of(old, content)), None) if word == "latest" else None
 
 
-def _is_of(run_dir: Path, content: Mapping[str, Any]) -> bool:
-    return bool(read_run_json(run_dir).get("run") == content["run"])
+_Run = tuple[Path, Mapping[str, Any]]
+
+
+def _newest(runs: Sequence[_Run], base: Path) -> _Run:
+    if not runs:
+        raise RunError(f"--simpleqa-resume latest: there is no run in {base}")
+    return runs[0]
+
+
+def _named(word: str, base: Path, cwd: Path) -> _Run:
+    for path in (cwd / word, base / word):
+        with contextlib.suppress(OSError):  # a name that the system will not even look at
+            if (path / "run.json").is_file():
+                return path, read_run_json(path)
+    raise RunError(f"--simpleqa-resume {word}: no run of that name in {base}, and no run directory at that path")
+
+
+def _session_of(path: Path, content: Mapping[str, Any]) -> str:
+    """Return what names the session that a run belongs to: before there were several in one, the run itself."""
+    return str(content.get("session") or path)
+
+
+def _is_of(old: Mapping[str, Any], content: Mapping[str, Any]) -> bool:
+    return bool("run" not in old or old["run"] == content.get("run", old["run"]))
 
 
 def difference(
@@ -85,6 +85,8 @@ def difference(
         before, after = (old.get("options") or {}).get(key), (new.get("options") or {}).get(key)
         if before != after:
             return f"{key}: {_short(before)} {was}, {_short(after)} {is_now}"
+    if not _is_of(old, new):
+        return f"run: {_short(old['run'])} {was}, {_short(new['run'])} {is_now}"
     return None
 
 

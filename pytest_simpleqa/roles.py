@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ import pytest
 from . import machines, sinks, wire
 from .cast import Cast
 from .errors import OptionError, SimpleQAError
+from .fixtureruns import FixtureRuns
 from .gates import Gates
 from .ledger import Ledger
 from .models.embedded import Embedded
@@ -18,7 +20,7 @@ from .plan import Plan, planned
 from .reporter import Reporter
 from .reportfile import require_writable
 from .rundir import RunDir
-from .runner import Runner, Seat
+from .runner import ANY_TEST, Runner, Seat
 from .screen import Screen
 from .surroundings import cast_of
 from .wording import visible
@@ -51,16 +53,12 @@ def _register_worker(config: pytest.Config, asked: Options) -> None:
     worker = wire.Worker(config)
     runs = planned(config, asked, worker.paths)
     embedded = Embedded(worker.addresses)
-    casts: dict[str, Cast] = {}
+    cast = _once_for_each_dataset(lambda plan: cast_of(config, plan, embedded))
     if worker.is_far:  # files, keys and models are its own: nothing is asked unless they come to the same
-        casts |= {plan.name: cast_of(config, plan, embedded) for plan in runs.plans}
-        mine = {plan.name: RunDir(plan, casts[plan.name].describe, Screen(config).warn).content for plan in runs.plans}
+        mine = {plan.name: RunDir(plan, cast(plan).describe, Screen(config).warn).content for plan in runs.plans}
         machines.require_same(worker.told, mine)
-
-    def cast(plan: Plan) -> Cast:
-        return casts.get(plan.name) or cast_of(config, plan, embedded)
-
-    runner = Runner(config, asked, runs, worker.seat, cast, embedded, worker.upcoming)
+    in_tests = FixtureRuns(config.rootpath, asked, runs.own)
+    runner = Runner(config, asked, runs, in_tests, worker.seat, cast, embedded, worker.upcoming)
     config.pluginmanager.register(worker, "simpleqa-worker")
     config.pluginmanager.register(runner, "simpleqa-runner")
 
@@ -82,18 +80,36 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
         _refuse_overwriting(asked, plan)
     embedded = Embedded()
     asks = asked.answer_llm and not config.option.collectonly
-    casts = {plan.name: cast_of(config, plan, embedded) if asks else Cast() for plan in plans}
-    embedded.paths = tuple({path: None for cast in casts.values() for path in cast.local_paths})
+    cast = _once_for_each_dataset(lambda plan: cast_of(config, plan, embedded) if asks else Cast())
+    casts = {plan.name: cast(plan) for plan in plans}
+    if not plans and asked.judge_llm is not None:  # only tests may ask: what they need is tried before collecting
+        casts[ANY_TEST] = cast(Plan.of_nothing(asked))
+    embedded.paths = tuple({path: None for each in casts.values() for path in each.local_paths})
     screen, names = Screen(config), [plan.name for plan in plans]
-    session = uuid4().hex if len(plans) > 1 else None
-    ledgers = [Ledger(plan, casts[plan.name], gates.for_run(plan.name, names), screen.warn, session) for plan in plans]
-    reporter = Reporter(config, asked, ledgers, gates, screen, runs.notices)
+    session = uuid4().hex
+
+    def open_ledger(plan: Plan) -> Ledger:
+        names.append(plan.name)
+        held = gates.for_run(plan.name, names)
+        held.require_slices(plan.dataset)
+        _refuse_overwriting(asked, plan)
+        ledger = Ledger(plan, cast(plan), held, screen.warn, session, alone=False)
+        ledgers.append(ledger)
+        return ledger
+
+    ledgers = [
+        Ledger(plan, cast(plan), gates.for_run(plan.name, names), screen.warn, session, alone=len(plans) == 1)
+        for plan in plans
+    ]
+    in_tests = FixtureRuns(config.rootpath, asked, runs.own)
+    reporter = Reporter(config, asked, ledgers, gates, screen, runs.notices, in_tests=in_tests, open_ledger=open_ledger)
     config.pluginmanager.register(reporter, "simpleqa-reporter")
     sinks.register(config, asked, ledgers, screen.warn)
-    limits = {name: cast.limits for name, cast in casts.items()}
+    limits = {name: each.limits for name, each in casts.items()}
+    limits.setdefault(ANY_TEST, next(iter(limits.values()), (None, None)))
 
     def run_dirs() -> dict[str, Path]:
-        return {ledger.plan.name: ledger.run_dir.path for ledger in ledgers}
+        return {name: ledger.run_dir.path for name, ledger in reporter.ledgers.items()}
 
     if wire.distributes(config):
         controller = wire.Controller(
@@ -104,6 +120,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
             limits=limits,
             embedded=embedded,
             on_selected=reporter.selected,
+            read_run=in_tests.read,
             contents=lambda: {ledger.plan.name: ledger.run_dir.content for ledger in ledgers},
         )
         config.pluginmanager.register(controller, "simpleqa-controller")
@@ -112,8 +129,20 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     def seat() -> Seat:
         return Seat(asked.concurrency, limits, run_dirs())
 
-    runner = Runner(config, asked, runs, seat, lambda plan: casts[plan.name], embedded)
+    runner = Runner(config, asked, runs, in_tests, seat, cast, embedded)
     config.pluginmanager.register(runner, "simpleqa-runner")
+
+
+def _once_for_each_dataset(make: Callable[[Plan], Cast]) -> Callable[[Plan], Cast]:
+    """Return `make` so that runs of the same questions share who answers and who judges."""
+    made: dict[int, tuple[Plan, Cast]] = {}
+
+    def cast(plan: Plan) -> Cast:
+        if id(plan.dataset) not in made:
+            made[id(plan.dataset)] = plan, make(plan)
+        return made[id(plan.dataset)][1]
+
+    return cast
 
 
 def _refuse_overwriting(asked: Options, plan: Plan) -> None:

@@ -38,17 +38,24 @@ Described = tuple[Mapping[str, Any], Mapping[str, Any]]
 class RunDir:
     """One run's directory, from its first moment to its last.
 
-    `warn` hears of what costs no row. `session` names the session where it holds several runs: they are resumed
-    together.
+    `warn` hears of what costs no row. `session` names the session, whose runs are resumed together; `alone` says that
+    it was to hold this one and no other.
     """
 
     def __init__(
-        self, plan: Plan, describe: Callable[[], Described], warn: Callable[[str], None], session: str | None = None
+        self,
+        plan: Plan,
+        describe: Callable[[], Described],
+        warn: Callable[[str], None],
+        session: str = "",
+        *,
+        alone: bool = True,
     ) -> None:
         self._plan = plan
         self._describe = describe
         self._warn = warn
         self._session = session
+        self._alone = alone
         self._path: Path | None = None
         self._hold: Hold | None = None
         self._log: RunLog | None = None
@@ -147,8 +154,9 @@ class RunDir:
         options = self._plan.options
         if options.resume is None:
             return None
-        find = resume.find_run_of_several if self._session else resume.find_run
-        run_dir = find(options.resume, options.run_dir, options.invocation_dir, self.content)
+        run_dir = resume.find_run(
+            options.resume, options.run_dir, options.invocation_dir, self.content, alone=self._alone
+        )
         if run_dir is None:
             return None
         resume.require_same(run_dir, self.content)

@@ -27,6 +27,10 @@ DEAD_FILE = "dead"
 """In a session's folder: names the files of results whose writers have died, one a line."""
 SUSPECTS_FILE = "suspects"
 """In a session's folder: names the items one of which has killed its worker, one a line."""
+RUNS_FILE = "runs.json"
+"""In a session's folder: the runs of test functions, as every worker has collected them."""
+RUN_DIRS_FILE = "run_dirs.json"
+"""In a session's folder: the directories of those runs, as the controller has made them."""
 
 
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -119,6 +123,13 @@ class RunLog(Log):
                 data = data[os.write(self._file, data) :]
         except OSError as error:
             raise RunError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+
+def put_json(path: Path, content: Any) -> None:
+    """Write `content` for another process to read: whole, or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_text(_ENCODE(content), encoding="utf-8")
+    temporary.replace(path)
 
 
 def _lock(file: int) -> bool:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .cast import Cast
-from .engine import Engine, Stage
-from .errors import RunError, RunStopped
+from .engine import Ask, Engine, Stage
+from .errors import RunStopped, SimpleQAError
+from .fixtureruns import FixtureRuns, ahead_of
+from .fixtures import HANDLE
+from .fixtures import PLUGIN as FIXTURE_RUNS
 from .items import QuestionCollector, QuestionItem, RefusedCollector, wants_failed_of_none
 from .machines import Link
 from .models.embedded import Embedded
@@ -23,7 +27,7 @@ from .options import Options
 from .payload import Payload
 from .plan import Plan, Planned
 from .protocol import PlainProtocol, is_plain
-from .records import QuestionResult
+from .records import QuestionResult, Reply
 from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, Log, RunLog, read_rows, results_files
 from .surroundings import start_servers
 
@@ -33,8 +37,10 @@ LEAST_LOOK_AHEAD = 256
 _COLLECT_EVERY = 50_000
 """New objects between two collections while questions run: what hundreds of requests hold is garbage of no cycle."""
 
-Upcoming = Callable[[], QuestionItem | None]
-"""Gives the question that this process reaches next and that it has not given yet; None where it knows none now."""
+Upcoming = Callable[[], pytest.Item | None]
+"""Gives the item that this process reaches next and that it has not given yet; None where it knows none now."""
+ANY_TEST = ""
+"""Stands for the run of any test function, where limits are shared out before these are known."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Runner:
         config: pytest.Config,
         options: Options,
         runs: Planned,
+        in_tests: FixtureRuns,
         seat: Callable[[], Seat],
         cast: Callable[[Plan], Cast],
         embedded: Embedded,
@@ -86,7 +93,7 @@ class Runner:
         self._options = options
         self._runs = runs
         self._plans = runs.plans
-        self._seat = seat
+        self._seat = cache(seat)
         self._cast = cast
         self._embedded = embedded
         self._upcoming = upcoming or _rest_of_session
@@ -101,6 +108,9 @@ class Runner:
         self._signals: Path | None = None
         self._link: Link | None = None
         self._thresholds = gc.get_threshold()
+        self._in_tests = in_tests
+        in_tests.put = self.put
+        config.pluginmanager.register(in_tests, FIXTURE_RUNS)
 
     # --- collection ------------------------------------------------------------------------
 
@@ -133,6 +143,8 @@ class Runner:
         option = self._config.option
         if option.collectonly or option.setuponly or option.setupplan:
             return
+        if any(HANDLE in item.stash for item in session.items):
+            start_servers(self._embedded)
         if any(isinstance(item, QuestionItem) for item in session.items):
             start_servers(self._embedded)
             gc.freeze()  # thousands of items that live to the end: no collection need walk them
@@ -142,25 +154,47 @@ class Runner:
         """Return the result of `item`, asked now or asked already; keep the look-ahead filled."""
         if item.result is not None:  # a rerun of the item: nothing is paid twice
             return item.result
-        try:
+        with self._skipping(item.session):
             engine = self._engine or self._open(item.session)
             self._reached += 1
-            self._top_up(engine, item)
+            self._top_up(engine, item, item.ask)
             result = engine.result(item.ask)
             if self._link is not None:
                 self._link.send()
             return result
+
+    def put(self, item: pytest.Item, ask: Ask) -> Reply | QuestionResult:
+        """Return what comes of a question that a test puts; what has been asked ahead is there already."""
+        with self._skipping(item.session):
+            engine = self._engine or self._open(item.session)
+            if ahead_of(item) == ask:
+                self._reached += item.nodeid not in self._offered
+                self._top_up(engine, item, ask)
+            else:
+                self._recall_dead()
+                self._stage_of(ask.run)
+                engine.offer([ask])
+            return engine.reply(ask)
+
+    @contextlib.contextmanager
+    def _skipping(self, session: pytest.Session) -> Iterator[None]:
+        """Skip the item where its question is not asked any more, and let the session end then."""
+        try:
+            yield
         except RunStopped as stop:
             pytest.skip(f"not asked: {stop}")
-        except RunError as error:  # a disk that is full, once for the whole run
-            item.session.shouldfail = item.session.shouldfail or str(error)
+        except SimpleQAError as error:  # a disk that is full, once for the whole run
+            session.shouldfail = session.shouldfail or str(error)
             pytest.skip(f"not asked: {error}")
         finally:
-            self._pass_on_stop(item.session)
+            self._pass_on_stop(session)
 
     @pytest.hookimpl
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        if not isinstance(item, QuestionItem) or self._plainly is None or len(item.own_markers) > 1:
+        if not isinstance(item, QuestionItem):
+            self._reached += item.nodeid in self._offered  # asked ahead, whether its test asks or not
+            return None
+        if self._plainly is None or len(item.own_markers) > 1:
             return None
         self._plainly.run(item, nextitem)
         return True
@@ -183,10 +217,18 @@ class Runner:
         report = yield
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
             item.mark_report(report)
-            payload = Payload(item.ask.run, item.result, self._engine.limit if self._engine else 0)
-            # Extra attributes travel.
-            report.simpleqa = payload.packed() if self._is_worker else payload  # type: ignore[attr-defined]
+            self._attach(report, item.ask.run, item.result)
+        elif (handle := item.stash.get(HANDLE, None)) is not None and (result := handle.news()) is not None:
+            if self._link is not None:
+                self._link.send()
+            self._attach(report, handle.run, result)
         return report
+
+    def _attach(self, report: pytest.TestReport, run: str, result: QuestionResult) -> None:
+        """Let the report carry a result to the process that reports."""
+        payload = Payload(run, result, self._engine.limit if self._engine else 0)
+        # Extra attributes travel.
+        report.simpleqa = payload.packed() if self._is_worker else payload  # type: ignore[attr-defined]
 
     @property
     def _is_worker(self) -> bool:
@@ -194,11 +236,11 @@ class Runner:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_runtest_metadata(self, item: pytest.Item, call: pytest.CallInfo[None]) -> dict[str, Any] | None:
-        if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
-            verdict = item.result.verdict
-            # Plain types only: this too crosses the process.
-            return {"simpleqa": {"verdict": verdict and verdict.value, "status": item.result.status}}
-        return None
+        result = item.result if isinstance(item, QuestionItem) else _result_in_test(item)
+        if call.when != "call" or result is None:
+            return None
+        # Plain types only: this too crosses the process.
+        return {"simpleqa": {"verdict": result.verdict and result.verdict.value, "status": result.status}}
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self.close()
@@ -230,6 +272,14 @@ class Runner:
         self._ahead = self._upcoming(session)
         return self._engine
 
+    def _stage_of(self, run: str) -> Stage:
+        """Return the stage of a run; that of a test function's is made when its first question is put."""
+        if run not in self._stages:
+            assert self._engine is not None
+            self._stages[run] = self._stage(self._in_tests.plan(run), self._seat())
+            self._engine.add(run, self._stages[run])
+        return self._stages[run]
+
     def _stage(self, plan: Plan, seat: Seat) -> Stage:
         """Return where a run's questions are answered and judged, with what an earlier session has left of it."""
         cast, options, run_dir = self._cast(plan), plan.options, seat.run_dirs.get(plan.name)
@@ -246,39 +296,42 @@ class Runner:
             cast.judge,
             options.timeout,
             (options.answer_llm or "", options.judge_llm or ""),
-            *seat.limits.get(plan.name, (None, None)),
+            *seat.limits.get(ANY_TEST if plan.in_tests else plan.name, (None, None)),
             log=log,
             known=known,
         )
 
-    def _top_up(self, engine: Engine, item: QuestionItem) -> None:
+    def _top_up(self, engine: Engine, item: pytest.Item, ask: Ask) -> None:
         """Offer `item` itself where that has not happened, and what comes behind it as far as the window goes."""
         batch = []
         if item.nodeid not in self._offered:
             self._offered.add(item.nodeid)
-            batch.append(item.ask)
+            batch.append(ask)
         room = self._window - (len(self._offered) - self._reached)
         if room > self._window // 8 or batch:  # in batches: a look at an xdist queue costs its length
             self._recall_dead()
-            batch += [each.ask for each in self._next(room)]
+            batch += self._next(room)
+        for run in {each.run for each in batch}:
+            self._stage_of(run)
         if batch:
             engine.offer(batch)
 
-    def _next(self, count: int) -> Iterator[QuestionItem]:
+    def _next(self, count: int) -> Iterator[Ask]:
         assert self._ahead is not None
         while count > 0 and (item := self._ahead()) is not None:
             is_known = item.nodeid in self._offered or item.nodeid in self._suspects
-            if not is_known and not _may_be_skipped(item):
+            ask = item.ask if isinstance(item, QuestionItem) else ahead_of(item)
+            if ask is not None and not is_known and not _may_be_skipped(item):
                 self._offered.add(item.nodeid)
                 count -= 1
-                yield item
+                yield ask
 
     def _recall_dead(self) -> None:
         """Learn what a worker that has died had written (it is not asked for again), and what may have killed it."""
         if self._link is not None:
             self._suspects = self._link.suspects
             for run, rows in self._link.heard_rows():
-                self._stages[run].known.update(rows)
+                self._stage_of(run).known.update(rows)
         if self._signals is None:
             return
         dead, suspects = self._signals / DEAD_FILE, self._signals / SUSPECTS_FILE
@@ -312,14 +365,22 @@ def _lines(path: Path) -> list[str]:
 
 
 def _rest_of_session(session: pytest.Session) -> Upcoming:
-    """Give the questions in the order in which pytest runs them."""
-    questions = (item for item in session.items if isinstance(item, QuestionItem))
-    return lambda: next(questions, None)
+    """Give the items in the order in which pytest runs them."""
+    items = iter(session.items)
+    return lambda: next(items, None)
 
 
-def _may_be_skipped(item: QuestionItem) -> bool:
-    """Tell whether a conftest has put a skip mark on the item: then it is asked only when it is reached."""
-    return len(item.own_markers) > 1 and any(mark.name in ("skip", "skipif") for mark in item.own_markers)
+def _result_in_test(item: pytest.Item) -> QuestionResult | None:
+    """Return what a test of the user's has recorded of its question."""
+    handle = item.stash.get(HANDLE, None)
+    return handle.result if handle is not None else None
+
+
+def _may_be_skipped(item: pytest.Item) -> bool:
+    """Tell whether somebody has put a skip mark on the item: then it is asked only when it is reached."""
+    if isinstance(item, QuestionItem) and len(item.own_markers) == 1:
+        return False
+    return any(mark.name in ("skip", "skipif") for mark in item.iter_markers())
 
 
 def _watch(seat: Seat) -> Callable[[], str | None] | None:

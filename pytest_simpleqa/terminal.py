@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -37,14 +37,14 @@ def summary_lines(
     colour: bool = True,
     run_dir: str | None = None,
     out: str | None = None,
-    prefix: str | None = None,
+    node_id: Callable[[str], str] | None = None,
     verbosity: int = 0,
     results: Iterable[QuestionResult] | None = None,
     resume: str | None = None,
 ) -> list[Line]:
     """Return the summary of one run, no line wider than `width` except for paths and the `resume` command.
 
-    `prefix` is the collector's node id, before `::`, and defaults to the run's name. `results`, in
+    `node_id` makes one of an item's own name, by default behind the run's name and `::`. `results`, in
     dataset order, is where wrong answers and errors are looked for, and defaults to the Report's
     samples. `verbosity` -1 leaves out topics and wrong answers, -2 all but one line.
     """
@@ -63,7 +63,7 @@ def summary_lines(
         comparison_lines(report, width, brief=verbosity < 0),
         list(_certainty(report, width)),
         list(_facts(report, width, run_dir, out)),
-        list(_wrong(report, rows, width, prefix or report.name)) if verbosity >= 0 else [],
+        list(_wrong(report, rows, width, node_id or (lambda item: f"{report.name}::{item}"))) if verbosity >= 0 else [],
     ]
     lines = spaced(blocks)
     return lines if colour else [line.plain() for line in lines]
@@ -174,7 +174,7 @@ def _time(report: Report) -> str:
     return text
 
 
-def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, prefix: str) -> Iterator[Line]:
+def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, node_id: Callable[[str], str]) -> Iterator[Line]:
     """Yield the first wrong answers, one line each."""
     repeated = report.options.get("repeats", 1) != 1
     wrong = list(islice((row for row in rows if row.verdict == "incorrect"), WRONG_SHOWN))
@@ -183,8 +183,8 @@ def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, prefix: s
     more = f", the first {len(wrong)}; the rest is in the Report" if len(wrong) < report.incorrect else ""
     yield Line.of(cut(f"{many(report.incorrect, 'wrong answer')}{more}", width), bold=True)
     for row in wrong:
-        node_id = f"{prefix}::{row.id}" + (f"-r{row.repeat}" if repeated else "")
-        yield Line.of(cut(_wrong_answer(visible(node_id), row, width), width))
+        name = node_id(row.id + (f"-r{row.repeat}" if repeated else ""))
+        yield Line.of(cut(_wrong_answer(visible(name), row, width), width))
 
 
 def _wrong_answer(node_id: str, row: QuestionResult, width: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -14,13 +15,24 @@ from typing import Any
 
 import pytest
 
+from .fixtureruns import FixtureRun, FixtureRuns
+from .fixtures import PLUGIN as FIXTURE_RUNS
 from .items import QuestionItem
 from .machines import Link, Machines, is_here
 from .models.embedded import Embedded
 from .models.spec import LocalAddress
 from .options import Options
 from .plan import Plan
-from .runlog import DEAD_FILE, STOP_FILE, SUSPECTS_FILE, read_rows, results_files
+from .runlog import (
+    DEAD_FILE,
+    RUN_DIRS_FILE,
+    RUNS_FILE,
+    STOP_FILE,
+    SUSPECTS_FILE,
+    put_json,
+    read_rows,
+    results_files,
+)
 from .runner import Seat, Upcoming, window
 from .screen import Screen
 from .surroundings import start_servers
@@ -79,10 +91,11 @@ class Worker:
     def seat(self) -> Seat:
         """Return this worker's part of the run."""
         told = self._told
+        of_tests = _json_in(Path(told["signals"]) / RUN_DIRS_FILE, {}) if told["signals"] else {}
         return Seat(
             concurrency=told["concurrency"],
             limits={run: tuple(limits) for run, limits in told["limits"].items()},
-            run_dirs={run: Path(path) for run, path in told["run_dirs"].items()},
+            run_dirs={run: Path(path) for run, path in {**told["run_dirs"], **of_tests}.items()},
             results_name=told["results_name"],
             signals=Path(told["signals"]) if told["signals"] else None,
             parent_pid=os.getppid() if told["signals"] else None,
@@ -94,8 +107,17 @@ class Worker:
         for plugin in self._config.pluginmanager.get_plugins():
             if hasattr(plugin, "nextitem_index") and hasattr(getattr(plugin, "torun", None), "lock"):
                 return _Queue(plugin, session.items)
-        # An xdist that hides its queue: the next item is all we know.
-        return lambda: self._nextitem if isinstance(self._nextitem, QuestionItem) else None
+        return lambda: self._nextitem  # an xdist that hides its queue: the next item is all we know
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Leave word of the runs of test functions before the controller hears of their items."""
+        in_tests: FixtureRuns = self._config.pluginmanager.getplugin(FIXTURE_RUNS)
+        runs = [run.to_json() for run in in_tests.among(session.items)]
+        if runs and self._link is not None:
+            self._link.tell_runs(runs)
+        elif runs:
+            put_json(Path(self._told["signals"]) / RUNS_FILE, runs)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
@@ -107,6 +129,11 @@ class Worker:
             self._screen.let_go(report)
 
 
+def _json_in(path: Path, default: Any) -> Any:
+    """Return what another process has put there; `default` where it has not."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else default
+
+
 class _Queue:
     """xdist's queue of this worker, seen through `TestQueue.lock()`: drop when it has a public look."""
 
@@ -116,14 +143,10 @@ class _Queue:
         self._given: set[int] = set()
         self._fresh: deque[int] = deque()
 
-    def __call__(self) -> QuestionItem | None:
+    def __call__(self) -> pytest.Item | None:
         if not self._fresh:
             self._look()
-        while self._fresh:
-            item = self._items[self._fresh.popleft()]
-            if isinstance(item, QuestionItem):
-                return item
-        return None
+        return self._items[self._fresh.popleft()] if self._fresh else None
 
     def _look(self) -> None:
         with self._interactor.torun.lock() as queue:
@@ -148,7 +171,8 @@ class Controller:
         run_dirs: Callable[[], Mapping[str, Path]],
         limits: Mapping[str, tuple[int | None, int | None]],
         embedded: Embedded,
-        on_selected: Callable[[Sequence[str]], None],
+        on_selected: Callable[[Sequence[str], Sequence[FixtureRun]], None],
+        read_run: Callable[[Mapping[str, Any]], FixtureRun],
         contents: Callable[[], Mapping[str, Mapping[str, Any]]],
     ) -> None:
         self._config = config
@@ -158,6 +182,9 @@ class Controller:
         self._limits = limits
         self._embedded = embedded
         self._on_selected = on_selected
+        self._read_run = read_run
+        self._dealt_tests: set[str] = set()
+        """Items of test functions that are dealt as questions are."""
         self._shares: list[int] | None = None
         self._share_of: dict[str, int] = {}
         self._failed = 0
@@ -187,7 +214,7 @@ class Controller:
 
     def is_question(self, node_id: str) -> bool:
         """Tell whether an item is a question of any run."""
-        return any(plan.holds(node_id) for plan in self._plans)
+        return node_id in self._dealt_tests or any(plan.holds(node_id) for plan in self._plans)
 
     def shares_questions(self) -> bool:
         """Tell whether questions go to all workers; else one worker gets the whole dataset."""
@@ -273,7 +300,16 @@ class Controller:
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         self._collected += 1
         if self._collected == self._places:  # not sooner: another machine may yet refuse
-            self._on_selected([node_id for node_id in ids if self.is_question(node_id)])
+            told = _json_in(self._signals / RUNS_FILE, self._machines.runs)
+            runs = [self._read_run(data) for data in told]
+            self._on_selected([node_id for node_id in ids if self.is_question(node_id)], runs)
+            if runs:
+                put_json(self._signals / RUN_DIRS_FILE, {run: str(path) for run, path in self._run_dirs().items()})
+                self._machines.tell_runs_known({run.plan.name for run in runs})
+            for run in runs:
+                # What is asked ahead wants deep queues; a bound below the number of workers wants few of them.
+                if run.choice.ask_ahead or self.active < self._places:
+                    self._dealt_tests.update(run.items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:

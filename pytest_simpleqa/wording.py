@@ -122,9 +122,15 @@ def speed(number: int, seconds: float) -> str:
 # -- lines before and while ------------------------------------------------------------------------
 
 
-def announcement(n_questions: int, answer: str, judge: str, calls: int) -> str:
-    """Return what stands before the first request; `calls` is the least number of requests to a service."""
+def announcement(n_questions: int, answer: str, judge: str, calls: int, in_tests: int = 0) -> str:
+    """Return what stands before the first request.
+
+    `calls` is the least number of requests to a service, `in_tests` of those that tests of the user's may make besides.
+    """
     cost = f"at least {many(calls, 'call')}" if calls else "no calls to a service"
+    if in_tests:
+        more = f"{many(in_tests, 'more call' if calls else 'call')} where every test asks and grades"
+        cost = f"{cost}, {more}" if calls else f"at least {more}"
     return f"{many(n_questions, 'question')} to {visible(answer)}, judged by {visible(judge)}: {cost}"
 
 

@@ -225,7 +225,7 @@ def test_arguments_of_an_eval_are_laid_over_its_own(registry: pytest.Pytester) -
 def test_a_model_without_questions_says_so(registry: pytest.Pytester) -> None:
     """--answer-llm with nothing to ask is no silent success."""
     result = registry.runpytest_subprocess(ANSWER)
-    result.stdout.fnmatch_lines(["no question was asked: add --simpleqa-dataset=FILE or --simpleqa-eval=NAME"])
+    result.stdout.fnmatch_lines(["no question was asked: add --simpleqa-dataset=FILE or --simpleqa-eval=NAME*"])
     assert result.ret == 5
 
 

@@ -403,11 +403,11 @@ def test_huge_answers_cost_nothing() -> None:
     assert columns(line) <= 80
 
 
-def test_prefix_and_repeats_make_the_node_id() -> None:
+def test_node_id_and_repeats_name_the_item() -> None:
     """The node id is the collector's, with the repeat where questions are asked more than once."""
     report = report_of([row(1)], options={"repeats": 3})
-    (line,) = wrong_lines(report, prefix="tests/test_qa.py::test_it")
-    assert line.startswith("tests/test_qa.py::test_it::q0001-r1  ")
+    (line,) = wrong_lines(report, node_id=lambda item: f"tests/test_qa.py::test_it[{item}]")
+    assert line.startswith("tests/test_qa.py::test_it[q0001-r1]  ")
 
 
 def test_results_beyond_the_samples_can_be_given() -> None:
