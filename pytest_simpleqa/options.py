@@ -65,6 +65,8 @@ class Options:
     """Answers with a known verdict that the judge is shown; 0 = none."""
     paper: bool
     progress_pct: float
+    tells_progress: bool
+    """Whether the user has said so, so that a run of a few seconds tells of itself too."""
     evals: tuple[str, ...]
     """Names of evals, as typed; likewise `eval_set`."""
     eval_set: str | None
@@ -134,6 +136,7 @@ class Options:
             sentinels=said.whole("simpleqa_sentinels", 0, least=0),
             paper=said.choice("simpleqa_parse", ("strict", "paper")) == "paper",
             progress_pct=said.number("simpleqa_progress_pct", 25.0, most=100.0),
+            tells_progress=said.text("simpleqa_progress_pct") is not None,
             evals=tuple(said.many("simpleqa_eval")),
             eval_set=said.text("simpleqa_eval_set"),
             eval_params=said.assignments("simpleqa_eval_param"),

@@ -68,7 +68,7 @@ OPTIONS = (
     Spec("simpleqa_fail_on", "LIST", "verdicts that fail: incorrect,not_attempted, or none as with a gate"),
     Spec("simpleqa_sentinels", "N", "show the judge N answers with known verdicts; one that fails decides no gate"),
     Spec("simpleqa_parse", "RULE", "how the judge's reply is read: strict (default) or paper"),
-    Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25; 0 = none)"),
+    Spec("simpleqa_progress_pct", "P", "a progress line every P percent (default 25, after 5 s; 0 = none)"),
     Spec("simpleqa_eval", "NAME", "an eval of a registry of OpenAI Evals, by name or alias; repeatable", True),
     Spec("simpleqa_eval_set", "NAME", "all evals of an eval set"),
     Spec("simpleqa_eval_param", "KEY=VALUE", "an argument of the evals, over their own (as JSON, else text)", True),

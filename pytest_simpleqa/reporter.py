@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -32,6 +33,9 @@ from .runlog import Key
 from .screen import Screen, status_word
 from .secret import without_password
 from .wording import many
+
+_UNTOLD_S = 5.0
+"""So long no progress line is shown, unless the user has said how often."""
 
 
 class Reporter:
@@ -69,6 +73,7 @@ class Reporter:
         self._own_failures = 0
         self._is_finished = False
         self._session: pytest.Session | None = None
+        self._began = time.monotonic()
 
     # --- start -----------------------------------------------------------------------------
 
@@ -107,6 +112,7 @@ class Reporter:
         begun = [ledger for ledger in self.ledgers.values() if ledger.selected]
         if begun and self._asks and self._tells_in_brief:
             self._screen.say(f"{many(len(begun), 'run')}: {announcement(begun)}", least_verbosity=-1)
+        self._began = time.monotonic()
         for ledger in self.ledgers.values():
             self._begin(ledger, selected[ledger.plan.name])
 
@@ -211,7 +217,7 @@ class Reporter:
         room = self._screen.width - len(self._named(ledger, ""))
         line = progress_line([ledger], in_flight=self._slowed_to, width=room)
         done, total = len(ledger.results), ledger.selected
-        if done < total and not self._tells_in_brief:
+        if done < total and not self._tells_in_brief and self._is_worth_telling:
             self._screen.say(self._named(ledger, line), least_verbosity=0)
         self._tell(progress_event(ledger.plan.name, done, total, line))
 
@@ -219,9 +225,14 @@ class Reporter:
         """Tell how far the session is, where it holds too many runs to tell of each."""
         ledgers = list(self.ledgers.values())
         done, total = sum(len(each.results) for each in ledgers), sum(each.selected for each in ledgers)
-        if self._steps.reached(done, total) and done < total:
+        if self._steps.reached(done, total) and done < total and self._is_worth_telling:
             line = progress_line(ledgers, in_flight=self._slowed_to, width=self._screen.width)
             self._screen.say(line, least_verbosity=0)
+
+    @property
+    def _is_worth_telling(self) -> bool:
+        """Whether a progress line tells anybody anything: a run of a few seconds is over before it is read."""
+        return self._options.tells_progress or time.monotonic() - self._began >= _UNTOLD_S
 
     @property
     def _slowed_to(self) -> int:

@@ -63,9 +63,15 @@ def test_verbose_lines_are_not_broken_by_progress_lines(quiz: Quiz) -> None:
 
 def test_progress_lines_stand_alone_under_xdist(quiz: Quiz) -> None:
     """Under xdist no letter stands before a progress line."""
-    session = quiz.run("-n2")
+    session = quiz.run("-n2", "--simpleqa-progress-pct=25")
     progress = [line for line in session.lines if " of 6  " in line]
     assert [line.split()[0] for line in progress] == ["33", "50", "83"]
+
+
+def test_a_run_of_a_few_seconds_tells_no_progress(quiz: Quiz) -> None:
+    """A run that is over before anybody could read it shows no progress line, unless it was asked for."""
+    assert not [line for line in quiz.run().lines if " of 6  " in line]
+    assert [line for line in quiz.run("--simpleqa-progress-pct=25").lines if " of 6  " in line]
 
 
 def ours(session: Session) -> list[str]:
