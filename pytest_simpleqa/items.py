@@ -96,10 +96,10 @@ class RefusedEval(pytest.Item):
 
     def __init__(self, *, reason: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._why = reason
+        self.reason = reason
 
     def runtest(self) -> None:
-        raise QuestionFailed(self._why)
+        raise QuestionFailed(self.reason)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
         return str(excinfo.value)

@@ -14,6 +14,7 @@ from .dataset import read_dataset, select
 from .download import dataset_name, fetch
 from .engine import Ask
 from .errors import OptionError, SimpleQAError
+from .models.spec import split_spec, split_specs
 from .options import Options
 from .records import Dataset
 
@@ -41,7 +42,9 @@ class EvalSource:
         """The eval without any model: it can only be looked at. Raises SimpleQAError."""
         from .evals.protocol import Nobody
 
-        return self._built((), Nobody())
+        specs = split_specs(self.options.answer_llm or "")
+        is_named = split_spec(specs[0])[0] not in ("", "replay", "hook")
+        return self._built([Nobody(is_named=is_named) for _ in specs], Nobody())
 
     def _built(self, models: Sequence[Model], judge: Model | None, samples: Samples | None = None) -> Eval:
         from .evals.build import DEFAULT_SEED, build_eval
@@ -103,8 +106,13 @@ class Plan:
 
     @classmethod
     def of_eval(cls, options: Options, source: EvalSource) -> Plan:
-        """Read the samples of an eval. Raises SimpleQAError."""
-        rows = source.unasked.dataset
+        """Read the samples of an eval. Raises SimpleQAError, which names the eval."""
+        try:
+            rows = source.unasked.dataset
+        except SimpleQAError as error:
+            if source.spec.name in str(error):
+                raise
+            raise type(error)(f"{source.spec.name}: {error}") from None
         return cls(source.spec.name, options, rows, _population(rows, options), source=source)
 
     def under(self, options: Options) -> Plan:

@@ -19,7 +19,7 @@ from .engine import Ask
 from .errors import OptionError, RunError, SimpleQAError
 from .fixtureruns import FixtureRun, FixtureRuns
 from .gates import Gates
-from .items import QuestionItem, wants_failed_of_none
+from .items import QuestionItem, RefusedEval, wants_failed_of_none
 from .ledger import Ledger, Steps, announcement, progress_line
 from .manyruns import SUMMARIES_SHOWN, many_runs_lines
 from .options import Options
@@ -265,11 +265,19 @@ class Reporter:
                 least_verbosity=-1,
                 red=True,
             )
+        self._tell_of_refused(session)
         if reports:
             session.exitstatus = max(report.exit_status or 0 for report in reports)
         elif self._gates.expressions and not self._config.option.collectonly:
             self._screen.say("gates: undecided: no question was asked", least_verbosity=-1, red=True)
             session.exitstatus = self._ending.gated_status(session, (), own_failures=0, questions_fail=False)
+
+    def _tell_of_refused(self, session: pytest.Session) -> None:
+        """Tell under --collect-only which evals cannot be run, which the others say by failing."""
+        if self._config.option.collectonly:
+            for item in (each for each in getattr(session, "items", ()) if isinstance(each, RefusedEval)):
+                self._screen.warn(f"cannot be run: {item.reason}")
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_json_modifyreport(self, json_report: dict[str, Any]) -> None:

@@ -139,6 +139,44 @@ def test_an_eval_that_cannot_be_run_is_one_line(registry: pytest.Pytester, name:
 
 
 @pytest.mark.parametrize("how", [(), ("-n2",)], ids=["bare", "n2"])
+def test_every_kind_of_broken_eval_costs_itself_alone(registry: pytest.Pytester, how: tuple[str, ...]) -> None:
+    """Malformed YAML, a class that cannot be imported and one model where several are wanted are an item each."""
+    evals = registry.path / "registry" / "evals"
+    evals.joinpath("torn.yaml").write_text("cap-torn:\n  class: [\n", encoding="utf-8")
+    graded = "evals.elsuite.modelgraded.classify:ModelBasedClassify"
+    evals.joinpath("odd.yaml").write_text(
+        "cap-code:\n  class: nowhere:Thing\n  args: {samples_jsonl: capitals/samples.jsonl}\n"
+        f"cap-several:\n  class: {graded}\n  args:\n    samples_jsonl: capitals/samples.jsonl\n"
+        "    modelgraded_spec: best\n    eval_type: classify\n    multicomp_n: from_models\n",
+        encoding="utf-8",
+    )
+    (registry.path / "registry" / "eval_sets" / "odd.yaml").write_text(
+        "odd:\n  evals: [cap-torn, cap-code, cap-several, 'cap-m*']\n", encoding="utf-8"
+    )
+    shipped_best = (
+        "best:\n  prompt: 'Best of {completion}'\n  choice_strings: from_n\n  output_template: '{i}. {output} '\n"
+    )
+    (registry.path / "registry" / "modelgraded" / "best.yaml").write_text(
+        shipped_best + "  input_outputs: {input: completion}\n", encoding="utf-8"
+    )
+    asking = (REGISTRY, "--simpleqa-eval-set=odd")
+    judge = ("--judge-llm=python:model:answer", "--simpleqa-fail-on=none")
+    result = registry.runpytest_subprocess(*asking, ANSWER, *judge, "--tb=short", *how)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines_random(
+        ["*torn.yaml, line *: not YAML*", "*no module 'nowhere'*", "*wanted several answer models, found one*"]
+    )
+    assert set(reports(registry.path)) == {"cap-match.dev.v0"}
+    collected = registry.runpytest_subprocess(*asking, "--collect-only", "-q", *how)
+    assert collected.ret == 1
+    collected.stdout.fnmatch_lines(["warning: *torn.yaml, line*", "warning: cannot be run: cap-code: *'nowhere'*"])
+    for name, wanted in (("cap-torn", "torn.yaml, line *: not YAML"), ("cap-code", "cap-code: *no module 'nowhere'")):
+        refused = registry.runpytest_subprocess(REGISTRY, f"--simpleqa-eval={name}", ANSWER, *how)
+        assert refused.ret == 4
+        refused.stderr.fnmatch_lines([f"ERROR: *{wanted}*"])
+
+
+@pytest.mark.parametrize("how", [(), ("-n2",)], ids=["bare", "n2"])
 def test_what_cannot_be_run_in_a_set_fails_alone(registry: pytest.Pytester, how: tuple[str, ...]) -> None:
     """Inside a set each such eval is one failed item with its reason, and the others go on."""
     result = registry.runpytest_subprocess(
@@ -235,7 +273,7 @@ FOUR = (REGISTRY, "--simpleqa-eval-set=caps", ANSWER, "--judge-llm=python:model:
 @pytest.mark.parametrize("how", [(), ("-n2",)], ids=["bare", "n2"])
 def test_many_runs_are_told_in_brief(registry: pytest.Pytester, how: tuple[str, ...]) -> None:
     """With many runs there is one line before the first request, one table at the end and no page for each."""
-    result = registry.runpytest_subprocess(*FOUR, *how)
+    result = registry.runpytest_subprocess(*FOUR, "--simpleqa-progress-pct=25", *how)
     assert result.ret == 0
     text = result.stdout.str()
     judges = "match, includes, fuzzy_match, python:model:answer"

@@ -58,7 +58,7 @@ def _grading(spec: EvalSpec, args: Mapping[str, Any], around: Building) -> Gradi
         raise SpecError(f"{spec.name}: no modelgraded_spec found in its args; the name of one was wanted")
     said = around.registry.modelgraded(name)
     place = f"{spec.name}, model-graded spec {name!r}"
-    n = _completions_wanted(spec, args, sum(not isinstance(model, Nobody) for model in around.models))
+    n = _completions_wanted(spec, args, _named(around.models))
     choices = choices_of(said.get("choice_strings"), n, place)
     pairs = said.get("input_outputs")
     if not isinstance(pairs, Mapping) or not pairs:
@@ -105,6 +105,11 @@ def _kwargs(spec: EvalSpec, args: Mapping[str, Any], key: str) -> Mapping[str, A
         raise SpecError(f"{spec.name}: {key} is {given!r}; wanted names with values")
     inner = given.get("completion_kwargs") or {}
     return {name: value for name, value in {**given, **inner}.items() if name not in ("completion_kwargs", "n_samples")}
+
+
+def _named(models: Sequence[Model]) -> int:
+    """Return how many answer models the user has named."""
+    return sum(model.is_named if isinstance(model, Nobody) else True for model in models)
 
 
 def _completions_wanted(spec: EvalSpec, args: Mapping[str, Any], models: int) -> int:

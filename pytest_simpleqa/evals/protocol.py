@@ -52,10 +52,13 @@ class Building:
 
 
 class Nobody:
-    """Stands for a model where an eval is only looked at."""
+    """Stands for a model where an eval is only looked at; `is_named` where the user has named one."""
 
     max_in_flight: int | None = None
     is_service = False
+
+    def __init__(self, *, is_named: bool = False) -> None:
+        self.is_named = is_named
 
     async def complete(self, prompt: Prompt) -> Reply:
         raise ModelError("missing", "there is no model; add --answer-llm SPEC", calls=0)

@@ -98,8 +98,13 @@ class Registry:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the owner of the registries should know, a line each: a name that two of them give another meaning."""
-        return tuple(note for shelf in self._shelves.values() for note in shelf.notes)
+        """What the owner of the registries should know, a line each.
+
+        That is a name to which two of them give another meaning, and where a pattern has looked for names, files that
+        cannot be read.
+        """
+        notes = tuple(note for shelf in self._shelves.values() for note in shelf.notes)
+        return (*notes, *self.faults) if "aliases" in vars(self) else notes  # the cached property: all files are read
 
     @property
     def faults(self) -> tuple[str, ...]:
