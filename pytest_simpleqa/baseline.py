@@ -28,7 +28,14 @@ class Baseline:
     """The answer model's spec as it was typed; None where nobody wrote it down."""
     judge: str | None = None
     dataset: str | None = None
+    run: str | None = None
+    """The run's name in its session, where it is another one than the dataset's."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> str | None:
+        """Which run of a session with several is compared with it; None where nobody wrote that down."""
+        return self.run or self.dataset
 
 
 def read_baseline(path: str | Path, base: Path | None = None) -> Baseline:
@@ -60,7 +67,7 @@ def _is_report(path: Path) -> bool:
 
 def _from_report(path: Path, name: str) -> Baseline:
     report = read_report(path)
-    return Baseline(name, tuple(rows_of_report(report)), report.model, report.judge, report.dataset)
+    return Baseline(name, tuple(rows_of_report(report)), report.model, report.judge, report.dataset, report.name)
 
 
 def _run_json(path: Path) -> Mapping[str, Any]:
@@ -102,6 +109,7 @@ def _from_recording(recorded: Recorded, run: Mapping[str, Any]) -> Baseline:
         model=_named(run, "answer", "spec"),
         judge=_named(run, "judge", "spec"),
         dataset=_named(run, "dataset", "name"),
+        run=str(run["run"]) if "run" in run else None,
         warnings=tuple(warnings),
     )
 

@@ -102,10 +102,10 @@ def decided(kept: KeptRun, texts: Sequence[str], before: KeptRun | None, max_fai
     elif kept.is_stale:
         report = replace(report, comparison=None)
     if texts:
-        results = tuple(result.to_json() for result in gates.decide(report, kept.rows, []))
-        if not results:
-            raise OptionError(f"--gate {texts[0]!r}: no gate is on the run {report.name}")
-        report = replace(report, gates=results)
+        other = next((gate for gate in gates.expressions if not gate.applies_to(report.name)), None)
+        if other is not None:
+            raise OptionError(f"--gate {other.text!r}: there is no run {other.run!r}; this one is {report.name!r}")
+        report = replace(report, gates=tuple(result.to_json() for result in gates.decide(report, kept.rows, [])))
         report = replace(report, exit_status=exit_status(report))
     return report
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -44,7 +44,29 @@ class Gates:
     def __bool__(self) -> bool:
         return bool(self.expressions) or self.baseline is not None
 
-    def require_slices(self, questions: Iterable[Question]) -> None:
+    def require_runs(self, runs: Mapping[str, Sequence[Question]]) -> None:
+        """Raise OptionError where a gate could never be decided on the `runs`, which have these questions, by name.
+
+        That is one on a run that is not there (a node id may be that of a test function, which is not known yet),
+        one against another run's baseline, or one on a slice that a run does not have.
+        """
+        from difflib import get_close_matches
+
+        for gate in self.expressions:
+            if gate.run is not None and gate.run not in runs and "::" not in gate.run:
+                close = get_close_matches(gate.run, runs, n=1)
+                hint = f" (did you mean {close[0]!r}?)" if close else f"; there are {', '.join(runs)}"
+                raise OptionError(f"--simpleqa-gate {gate.text!r}: there is no run {gate.run!r}{hint}")
+            if gate.run in runs and gate.run is not None and gate not in self.for_run(gate.run, runs).expressions:
+                assert self.baseline is not None
+                raise OptionError(
+                    f"--simpleqa-gate {gate.text!r}: the baseline {self.baseline.name} is the run "
+                    f"{self.baseline.owner!r}; only that one is compared with it"
+                )
+        for name, questions in runs.items():
+            self.for_run(name, runs)._require_slices(questions, name if len(runs) > 1 else None)
+
+    def _require_slices(self, questions: Sequence[Question], name: str | None) -> None:
         """Raise OptionError where a gate names a topic or an answer type that no question of the run has."""
         if not any(gate.slice for gate in self.expressions):
             return
@@ -52,34 +74,45 @@ class Gates:
 
         from .pairing import rows_of
 
-        rows = rows_of(list(questions), {})
+        rows = rows_of(questions, {})
         for gate in self.expressions:
             if gate.slice is not None and not any(gate.holds_row(row) for row in rows):
                 known = sorted({gate.slice.name_in(row) for row in rows})
                 close = get_close_matches(gate.slice.name, known, n=1)
                 hint = f" (did you mean {close[0]!r}?)" if close else f"; there are {', '.join(known)}"
                 kind = gate.slice.kind.replace("_", " ")
+                where = f" of {name}" if name is not None else ""
+                alone = "; type 'NAME: ' before the gate for one run alone" if name is not None and not gate.run else ""
                 raise OptionError(
-                    f"--simpleqa-gate {gate.text!r}: no question has the {kind} {gate.slice.name!r}{hint}"
+                    f"--simpleqa-gate {gate.text!r}: no question{where} has the {kind} {gate.slice.name!r}{hint}{alone}"
                 )
 
     def for_run(self, name: str, names: Container[str] = ()) -> Gates:
         """Return the gates that apply to the run `name` of a session that holds the runs `names`.
 
-        Those without a prefix, and those with its own. Where the baseline's dataset is the name of another run, it
-        is that run's alone.
+        Those without a prefix, and those with its own. A baseline that was another of these runs is that run's alone.
         """
         baseline = self.baseline
-        if baseline is not None and baseline.dataset != name and baseline.dataset in names:
+        if baseline is not None and baseline.owner != name and baseline.owner in names:
             baseline = None
         ours = [gate for gate in self.expressions if gate.applies_to(name)]
         if self.baseline is not baseline:
             ours = [gate for gate in ours if not gate.against_baseline]
         return replace(self, expressions=tuple(ours), baseline=baseline)
 
-    def of_no_run(self, names: Container[str]) -> list[Gate]:
-        """Return the gates whose prefix names none of the runs."""
-        return [gate for gate in self.expressions if gate.run is not None and gate.run not in names]
+    def left_open(self, runs: Mapping[str, bool]) -> list[str]:
+        """Return a line for each gate that stands in no Report; `runs` tells by name which have one."""
+        lines = []
+        for gate in self.expressions:
+            for name in runs if gate.run is None else [gate.run]:
+                if name not in runs:
+                    lines.append(f"gate {gate.text}: undecided: the session holds no run {name}")
+                elif gate in self.for_run(name, runs).expressions:
+                    if not runs[name]:
+                        lines.append(f"gate {gate.text}: undecided: no question of {name} was asked")
+                elif gate.run is not None and self.baseline is not None:
+                    lines.append(f"gate {gate.text}: undecided: the baseline is the run {self.baseline.owner}")
+        return lines
 
     @property
     def notices(self) -> tuple[str, ...]:

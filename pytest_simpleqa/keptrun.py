@@ -47,7 +47,8 @@ class KeptRun:
     @property
     def as_baseline(self) -> Baseline:
         """The same, to compare others with."""
-        return Baseline(self.path.resolve().name, self.rows, self.model, self.judge, self.report.dataset)
+        report = self.report
+        return Baseline(self.path.resolve().name, self.rows, self.model, self.judge, report.dataset, report.name)
 
 
 # -- finding --------------------------------------------------------------------------------------

@@ -267,6 +267,8 @@ class Reporter:
             )
         self._tell_of_refused(session)
         if reports:
+            for line in self._left_open:
+                self._screen.say(line, least_verbosity=-1, red=True)
             session.exitstatus = max(report.exit_status or 0 for report in reports)
         elif self._gates.expressions and not self._config.option.collectonly:
             self._screen.say("gates: undecided: no question was asked", least_verbosity=-1, red=True)
@@ -290,6 +292,7 @@ class Reporter:
             self._is_finished = True
             reasons = ["interrupted"] if self._ending.was_interrupted else []
             for ledger in self.ledgers.values():
+                ledger.gates = self._gates.for_run(ledger.plan.name, self.ledgers)  # all runs are known by now
                 ledger.close(reasons)
             status = self._status(session)
             for ledger in self._reported:
@@ -311,15 +314,17 @@ class Reporter:
             return self._ending.status(session)
         fails = self._options.fail_on if self._options.fails_by_order else frozenset()
         verdicts = [verdict for ledger in self._reported for verdict in ledger.verdicts]
-        undecided = self._gates.of_no_run(self.ledgers) or any(
-            ledger.report is None and ledger.gates.expressions for ledger in self.ledgers.values()
-        )
         return self._ending.gated_status(
             session,
-            [*verdicts, "undecided"] if undecided else verdicts,
+            [*verdicts, "undecided"] if self._left_open else verdicts,
             own_failures=self._own_failures,
             questions_fail=any(each.verdict in fails for led in self._of_items for each in led.results.values()),
         )
+
+    @property
+    def _left_open(self) -> list[str]:
+        """A line for each gate that stands in no Report."""
+        return self._gates.left_open({name: ledger.report is not None for name, ledger in self.ledgers.items()})
 
     def _publish(self, ledger: Ledger, status: int) -> None:
         """Write a run's Report and tell of it."""

@@ -75,8 +75,9 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
         raise OptionError(
             f"--simpleqa-out={asked.out}: the session holds {len(plans)} runs; put {{name}} into the file's name"
         )
+    if plans:
+        gates.require_runs({plan.name: plan.dataset.questions for plan in plans})
     for plan in plans:
-        gates.for_run(plan.name, [each.name for each in plans]).require_slices(plan.dataset)
         _refuse_overwriting(asked, plan)
     embedded = Embedded()
     asks = asked.answer_llm and not config.option.collectonly
@@ -91,7 +92,7 @@ def _register_controller(config: pytest.Config, asked: Options) -> None:
     def open_ledger(plan: Plan) -> Ledger:
         names.append(plan.name)
         held = gates.for_run(plan.name, names)
-        held.require_slices(plan.dataset)
+        gates.require_runs({each.name: each.dataset.questions for each in (*(led.plan for led in ledgers), plan)})
         _refuse_overwriting(asked, plan)
         ledger = Ledger(plan, cast(plan), held, screen.warn, session, alone=False)
         ledgers.append(ledger)

@@ -194,7 +194,8 @@ def test_a_gate_that_cannot_be_decided_is_a_mistake(simpleqa: Command, tmp_path:
     """A gate without its baseline, of another run or of no grammar exits 4 and names the option."""
     folder = write_run(tmp_path, "ABCABB")
     assert "--baseline=FILE" in simpleqa.error("report", folder, "--gate", "accuracy >= baseline")
-    assert "no gate is on the run small.csv" in simpleqa.error("report", folder, "--gate", "other: accuracy >= 0.1")
+    other = ("--gate", "accuracy >= 0", "--gate", "other: accuracy >= 0.1")
+    assert "there is no run 'other'; this one is 'small.csv'" in simpleqa.error("report", folder, *other)
     assert simpleqa.error("report", folder, "--gate", "acc >= 1").startswith("--gate 'acc >= 1': column 1")
 
 
