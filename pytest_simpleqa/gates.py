@@ -109,7 +109,7 @@ class Gates:
                     lines.append(f"gate {gate.text}: undecided: the session holds no run {name}")
                 elif gate in self.for_run(name, runs).expressions:
                     if not runs[name]:
-                        lines.append(f"gate {gate.text}: undecided: no question of {name} was asked")
+                        lines.append(f"gate {gate.text}: undecided: no question of {name} has a result")
                 elif gate.run is not None and self.baseline is not None:
                     lines.append(f"gate {gate.text}: undecided: the baseline is the run {self.baseline.owner}")
         return lines

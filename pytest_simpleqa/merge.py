@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -121,9 +121,18 @@ def _of_reports(paths: Iterable[Path]) -> KeptRun:
     report = merge_reports(shards)
     rows = tuple(rows_of_report(report))
     notes = ["merged from Reports alone, so the percentiles of the latencies are not known"]
-    if report.calibration is None and any(each.report.calibration for each in shards):
-        notes.append("the samples do not keep every row, so the calibration is not known either")
+    if lost := list(_lost(report, shards)):
+        notes.append(f"the samples do not keep every row, so not known either: {', '.join(lost)}")
     return KeptRun(report, rows, files[0], report.model, report.judge, results=report.samples, notes=tuple(notes))
+
+
+def _lost(report: Report, shards: Iterable[NamedReport]) -> Iterator[str]:
+    """Yield what the Reports of shards tell and a merged one does not, whose samples keep too few rows for it."""
+    if report.calibration is None and any(each.report.calibration for each in shards):
+        yield "the calibration"
+    if report.repeats is not None and len(report.samples) < report.n:
+        yield "the intervals by topic and answer type"
+        yield "the ids beside each question's consistency"
 
 
 # -- fitting together -----------------------------------------------------------------------------

@@ -72,5 +72,5 @@ def test_a_test_function_may_come_later() -> None:
     assert found.left_open({"quiz.csv": True, "sums.dev.v0": True, FACTS: True}) == []
     assert found.left_open({"quiz.csv": True, "sums.dev.v0": False}) == [
         f"gate {FACTS}: accuracy >= .1: undecided: the session holds no run {FACTS}",
-        "gate accuracy >= 0: undecided: no question of sums.dev.v0 was asked",
+        "gate accuracy >= 0: undecided: no question of sums.dev.v0 has a result",
     ]

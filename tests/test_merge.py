@@ -164,8 +164,21 @@ def test_a_calibration_that_no_longer_follows_is_told_of(simpleqa: Command, tmp_
         write_report(replace(report, calibration={"n": 3}), tmp_path / f"part{part}.json")
     status, _, err = simpleqa("merge", "part1.json", "part2.json", "--out", "merged.json")
     assert status == 0, err
-    assert "so the calibration is not known either" in err
+    assert "so not known either: the calibration\n" in err
     assert "calibration" not in json.loads((tmp_path / "merged.json").read_text(encoding="utf-8"))
+
+
+def test_intervals_by_topic_that_no_longer_follow_are_told_of(simpleqa: Command, tmp_path: Path) -> None:
+    """Where Reports of repeated questions keep only some of their rows, a merge says what it cannot know."""
+    for part, letters in ((1, "AABBAB"), (2, "BBABBB")):
+        report, _ = run(letters, repeats=2, max_samples=1, options={"shard": [part, 2], "repeats": 2, "max_samples": 1})
+        write_report(report, tmp_path / f"part{part}.json")
+    status, _, err = simpleqa("merge", "part1.json", "part2.json", "--out", "merged.json")
+    assert status == 0, err
+    assert "so not known either: the intervals by topic and answer type, the ids beside" in err
+    merged = json.loads((tmp_path / "merged.json").read_text(encoding="utf-8"))
+    assert "intervals" not in merged["per_topic"]["(unspecified)"]
+    assert merged["repeats"]["questions"] == 6
 
 
 def test_without_the_dataset_reports_are_merged(simpleqa: Command, tmp_path: Path) -> None:
