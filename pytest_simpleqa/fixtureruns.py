@@ -87,7 +87,8 @@ class FixtureRun:
     def to_json(self) -> dict[str, Any]:
         """Return what another process needs to know the run; `FixtureRuns.read` reads it back."""
         items = {node_id: list(key) for node_id, key in self.items.items()}
-        return {"name": self.plan.name, "choice": vars(self.choice), "items": items}
+        sha256 = self.plan.rows.sha256
+        return {"name": self.plan.name, "choice": vars(self.choice), "items": items, "sha256": sha256}
 
 
 class FixtureRuns:

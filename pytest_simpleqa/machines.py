@@ -154,9 +154,11 @@ class Machines:
         self._opened = 0
         self._channels: dict[str, Any] = {}
         self._logs: dict[Path, RunLog] = {}
-        self.runs: Sequence[Mapping[str, Any]] = ()
-        """The runs of test functions, as a worker on another machine has collected them."""
+        self._runs: dict[str, Sequence[Mapping[str, Any]]] = {}
+        """By worker: the runs of test functions, as it has collected them."""
         self._unwritten: str | None = None
+        self._named: dict[str, str] = {}
+        """By worker: the machine as the user has named it."""
         self._collected: set[str] = set()
         self._unfit: set[str] = set()
         self._screen = Screen(config)
@@ -164,8 +166,9 @@ class Machines:
     def told(self, node: Any) -> dict[str, Any]:
         """Return what a worker on another machine is told beyond the others; no secrets, which it has itself."""
         channel = self._channels[node.gateway.id] = node.gateway.newchannel()
+        self._named[node.gateway.id] = place_of(node.gateway.spec)
         run_dirs = dict(self._run_dirs())
-        channel.setcallback(lambda text: self._keep(text, run_dirs, f"results-{node.gateway.id}.jsonl"))
+        channel.setcallback(lambda text: self._keep(text, run_dirs, node.gateway.id))
         return {
             "version": version("pytest-simpleqa"),
             "contents": _json(self._contents()),
@@ -173,13 +176,13 @@ class Machines:
             "link": channel,
         }
 
-    def _keep(self, text: str, run_dirs: Mapping[str, Path], results_name: str) -> None:
+    def _keep(self, text: str, run_dirs: Mapping[str, Path], node_id: str) -> None:
         """Write a line of a far worker's run log; its report comes behind it."""
         run, line = json.loads(text)
         if not run:
-            self.runs = line
+            self._runs[node_id] = line
             return
-        path = (run_dirs.get(run) or self._run_dirs()[run]) / results_name
+        path = (run_dirs.get(run) or self._run_dirs()[run]) / f"results-{node_id}.jsonl"
         try:
             if path not in self._logs:
                 self._logs[path] = RunLog(path)
@@ -199,6 +202,18 @@ class Machines:
         """Tell every worker on another machine what one that has died had written."""
         if self._channels:
             self.tell(rows={run: _rows([path / results_name]) for run, path in self._run_dirs().items()})
+
+    @property
+    def runs(self) -> Sequence[Mapping[str, Any]]:
+        """The runs of test functions, as a worker on another machine has collected them."""
+        return next(iter(self._runs.values()), ())
+
+    def require_same_runs(self, datasets: Mapping[str, str | None]) -> None:
+        """Raise pytest.UsageError where a machine has another dataset for a test function than `datasets`, by hash."""
+        for node_id, runs in self._runs.items():
+            for run in (run for run in runs if run["sha256"] != datasets.get(run["name"])):
+                told = f"{self._named[node_id]}: {run['name']} has another dataset there than on the controller"
+                raise pytest.UsageError(visible(told))
 
     def tell_runs_known(self, runs: Container[str]) -> None:
         """Tell every worker on another machine what stands in the run logs of test functions that are gone on with."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from .errors import SimpleQAError
 from .fixtureruns import FixtureRun, FixtureRuns
 from .fixtures import PLUGIN as FIXTURE_RUNS
 from .items import QuestionItem
@@ -36,6 +37,7 @@ from .runlog import (
 from .runner import Seat, Upcoming, window
 from .screen import Screen
 from .surroundings import start_servers
+from .wording import visible
 
 _INPUT = "simpleqa"
 _SCHEDULED = ("load", "worksteal")
@@ -301,7 +303,11 @@ class Controller:
         self._collected += 1
         if self._collected == self._places:  # not sooner: another machine may yet refuse
             told = _json_in(self._signals / RUNS_FILE, self._machines.runs)
-            runs = [self._read_run(data) for data in told]
+            try:
+                runs = [self._read_run(data) for data in told]
+            except SimpleQAError as error:  # what another machine has and this one has not
+                raise pytest.UsageError(visible(str(error))) from None
+            self._machines.require_same_runs({run.plan.name: run.plan.rows.sha256 for run in runs})
             self._on_selected([node_id for node_id in ids if self.is_question(node_id)], runs)
             if runs:
                 put_json(self._signals / RUN_DIRS_FILE, {run: str(path) for run, path in self._run_dirs().items()})

@@ -25,7 +25,7 @@ from pytest_simpleqa.machines import Link, is_here, require_same
 from .fake_server import FakeServer
 from .quiz import Quiz, Session, patient
 
-SERVED = ("quiz.csv", "recorded.jsonl", "answerer.py", "delay.txt")
+SERVED = ("quiz.csv", "test_rag.py", "recorded.jsonl", "answerer.py", "delay.txt")
 ASK_FAKE = ("--answer-llm=fake:m", "--judge-llm=fake:judge")
 
 
@@ -186,7 +186,7 @@ def test_workers_behind_a_proxy_are_far_too(quiz: Quiz, machines: Machines) -> N
 
 
 def test_a_lost_machine_costs_no_row(quiz: Quiz, machines: Machines) -> None:
-    """When one of two machines dies half-way, the other asks the rest; asked twice is what was in flight or answered just then."""
+    """When one of two machines dies half-way, the other asks the rest; asked twice is what it was just about."""
     quiz.write("AB" * 50)
     quiz.file("delay.txt", "0.05")
     machines.open()
@@ -316,6 +316,34 @@ def test_a_machine_without_the_plugin_is_named(quiz: Quiz, machines: Machines) -
     assert session.status == 4
     assert f"socket=127.0.0.1:{machines.all[0].port}: it ended before it had collected" in session.errors
     assert "is pytest-simpleqa installed there?" in session.errors
+
+
+IN_A_TEST = """
+import pytest
+
+@pytest.mark.simpleqa_dataset("quiz.csv")
+def test_answers(simpleqa):
+    simpleqa.grade(simpleqa.ask())
+"""
+
+
+def test_fixture_tests_run_on_other_machines(quiz: Quiz, machines: Machines) -> None:
+    """Tests that take the simpleqa fixture are spread over the machines, each with the same dataset or none at all."""
+    quiz.write("A" * 20)
+    quiz.file("test_rag.py", IN_A_TEST)
+    machines.open()
+    args = (*machines.tx, "--answer-llm=python:answerer:answer", "--judge-llm=replay:recorded.jsonl")
+    session = quiz.apart(*args)
+    assert session.counts == (20, 0, 0, 0, 0)
+    assert len(set(machines.asked)) == len(machines.asked) == 20
+    change_gold(machines.all[1].folder)
+    session = quiz.apart(*args)
+    assert session.status == 4
+    require_no_traceback(session)
+    assert f"ERROR: socket=127.0.0.1:{machines.all[1].port}: test_rag.py::test_answers has another dataset" in (
+        session.errors
+    )
+    assert len(machines.asked) == 20
 
 
 # --- keys --------------------------------------------------------------------------------------
