@@ -18,7 +18,7 @@ from .models.protocol import Answerer, Model
 from .models.replay import ReplayAnswerer
 from .models.spec import LocalModel, Params, PromptAnswerer, Surroundings, resolve_answerer
 from .models.stated import stating
-from .models.wrapping import unwrapped
+from .models.wrapping import unwrapped, wrapped
 from .prompts import Template
 from .records import QuestionResult
 from .runlog import Key
@@ -105,15 +105,10 @@ class Casting:
     home: asyncio.AbstractEventLoop | None
     """The loop that async callables belong to; None where they have none yet."""
 
-    def answerer(self, given: Any, params: Params, template: Template) -> Answerer:
-        """Return what answers: a spec, an answerer, a model or a callable. Raises SimpleQAError."""
-        if isinstance(given, str):
-            return stating(resolve_answerer(given, params, template, self.around), template)
-        if not isinstance(given, Answerer):
-            return stating(PromptAnswerer(self._model("answer", given, params), template), template)
-        if template.asks_confidence:
-            raise OptionError(f"ask_confidence: {type(given).__name__} is sent no prompt that asks; wanted a model")
-        return given
+    def answerer(self, given: Any, params: Params, template: Template, wrappers: Sequence[Any] = ()) -> Answerer:
+        """Return what answers: a spec, an answerer, a model or a callable, in its wrappers. Raises SimpleQAError."""
+        inner = self._unwrapped(given, params, template)
+        return stating(wrapped(inner, wrappers, template, "wrap holds"), template)
 
     def judge(self, given: Any, params: Params, template: Template, parse: str) -> Judge:
         """Return what judges: a spec, a judge, a judge model or a callable. Raises SimpleQAError."""
@@ -123,6 +118,15 @@ class Casting:
         if isinstance(given, Judge):
             return given
         return ModelJudge(self._model("judge", given, params), template, paper=paper)
+
+    def _unwrapped(self, given: Any, params: Params, template: Template) -> Answerer:
+        if isinstance(given, str):
+            return resolve_answerer(given, params, template, self.around)
+        if not isinstance(given, Answerer):
+            return PromptAnswerer(self._model("answer", given, params), template)
+        if template.asks_confidence:
+            raise OptionError(f"ask_confidence: {type(given).__name__} is sent no prompt that asks; wanted a model")
+        return given
 
     def _model(self, role: str, given: Any, params: Params) -> Model:
         if isinstance(given, Model):

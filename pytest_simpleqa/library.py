@@ -8,7 +8,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +27,7 @@ from .metrics import Counts
 from .models.embedded import Embedded
 from .models.protocol import Answerer, Model
 from .models.spec import Params, Surroundings
+from .models.wrapping import Wrapper
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Dataset, QuestionResult, Verdict
 from .report import Report
@@ -53,6 +54,7 @@ def run(
     answer: str | Model | Answerer | Function,
     judge: str | Judge | Model | Function,
     *,
+    wrap: Wrapper | Sequence[Wrapper] = (),
     answer_prompt: str | Template | None = None,
     grade_prompt: str | Template | None = None,
     ask_confidence: bool = False,
@@ -76,6 +78,9 @@ def run(
     of the protocols, or callables `(prompt) -> str` (for the judge: a model to put the grade prompt to).
     Keys come from the environment; relative paths count from the working directory. Plain callables run
     in threads, async ones on a loop of the run's own. Objects are closed at the end.
+
+    `wrap` is what stands around the answer model, one async function `(question, prompt, complete, repeat)` or
+    several, the outermost first, like those of the hook `pytest_simpleqa_wrap`; they run on the run's own loop.
 
     With `ask_confidence` the answer prompt asks for a stated percentage as well, which the Report's `calibration` is
     about. `answer_params` and `judge_params` (default `{"temperature": 0}`) are request parameters for specs and
@@ -110,7 +115,7 @@ def run(
         home=caller.loop if caller else None,
     )
     cast = Cast(
-        casting.answerer(answer, answer_params or {}, prompts[0]),
+        casting.answerer(answer, answer_params or {}, prompts[0], wrap if isinstance(wrap, Sequence) else (wrap,)),
         with_sentinels(
             casting.judge(judge, {"temperature": 0} if judge_params is None else judge_params, prompts[1], parse),
             sentinels,

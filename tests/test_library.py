@@ -31,7 +31,8 @@ from pytest_simpleqa import (
     run,
 )
 from pytest_simpleqa.models import embedded
-from pytest_simpleqa.records import Dataset
+from pytest_simpleqa.models.wrapping import Inner
+from pytest_simpleqa.records import Dataset, Prompt
 from pytest_simpleqa.testing import FakeJudge, FakeModel, fake_dataset
 
 from .fake_server import FakeServer
@@ -187,6 +188,34 @@ def test_an_answerer_is_given_the_question() -> None:
 
     report = run(fake_dataset(4), Stack(), FakeJudge())
     assert (report.correct, report.model, report.samples[0].extra) == (4, "mine:stack", {"trace": [1]})
+
+
+def test_wrappers_stand_around_whatever_answers() -> None:
+    """`wrap` is one wrapper or several, the outermost first; the Report names them, and the answer is theirs."""
+
+    async def shout(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
+        return (await complete(f"{prompt} {repeat}")).text.upper()
+
+    async def quote(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
+        return f"<{(await complete(prompt)).text}>"
+
+    model = FakeModel("yes")
+    report = run(fake_dataset(1), model, FakeJudge(), wrap=[quote, shout], repeats=2, concurrency=1)
+    assert [row.predicted for row in report.samples] == ["<YES>", "<YES>"]
+    assert model.prompts == ["question 1? 1", "question 1? 2"]
+    names = [each["name"].rpartition(".")[2] for each in report.provenance["answer"]["wrapped_by"]]
+    assert names == ["quote", "shout"]
+    for answer in (gold_of, gold_of_later):
+        report = asyncio.run(arun(fake_dataset(2), answer, "rules", wrap=shout))
+        assert [row.predicted for row in report.samples] == ["GOLD 1? 1", "GOLD 2? 1"]
+    stated = run(fake_dataset(1), gold_of, "rules", wrap=_sure, ask_confidence=True)
+    assert stated.samples[0].extra == {"confidence": 0.8}
+    with pytest.raises(SimpleQAError, match=r"^wrap holds a plain function; wanted an async function"):
+        run(fake_dataset(1), model, FakeJudge(), wrap=[gold_of])  # type: ignore[list-item]  # the mistake in question
+
+
+async def _sure(question: Question, prompt: Prompt, complete: Inner, repeat: int) -> str:
+    return f"{question.answer}\nConfidence: 80%"
 
 
 def test_a_callable_judges_by_the_grade_prompt() -> None:

@@ -31,16 +31,16 @@ Wrapper = Callable[[Question, Prompt, Inner, int], Awaitable[Reply | str]]
 
 It may have `describe()`, whose plain JSON tells one wrapped run from another, and `close()`.
 """
-_HOOK = "the hook pytest_simpleqa_wrap"
+_HOOK = "the hook pytest_simpleqa_wrap returned"
 
 
-def wrapped(answerer: Answerer, wrappers: Sequence[Any], template: Template) -> Answerer:
+def wrapped(answerer: Answerer, wrappers: Sequence[Any], template: Template, said: str = _HOOK) -> Answerer:
     """Return `answerer` with `wrappers` around it, the outermost first; as it is where there are none.
 
-    Raises SpecError for what is no wrapper.
+    `said` is how a mistake is told: where the wrappers come from. Raises SpecError for what is no wrapper.
     """
     for wrapper in wrappers:
-        _require_wrapper(wrapper)
+        _require_wrapper(wrapper, said)
     return WrappedAnswerer(answerer, wrappers, template) if wrappers else answerer
 
 
@@ -160,24 +160,20 @@ def _described(wrapper: Any) -> dict[str, Any]:
     return {"name": wrapper_name(wrapper), **(describe() if describe is not None else {})}
 
 
-def _require_wrapper(given: Any) -> None:
+def _require_wrapper(given: Any, said: str) -> None:
     """Raise SpecError where `given` is no wrapper: a mistake that would otherwise cost every question."""
     call = given if inspect.isroutine(given) else getattr(type(given), "__call__", None)  # noqa: B004  the method itself
     if not inspect.iscoroutinefunction(given) and not inspect.iscoroutinefunction(call):
-        raise SpecError(
-            f"{_HOOK} returned {_kind(given)}; wanted an async function (question, prompt, complete, repeat)"
-        )
+        raise SpecError(f"{said} {_kind(given)}; wanted an async function (question, prompt, complete, repeat)")
     try:
         inspect.signature(given).bind(None, None, None, 1)
     except TypeError as error:
         wanted = "(question, prompt, complete, repeat)"
-        raise SpecError(
-            f"{_HOOK} returned {wrapper_name(given)}, which cannot be called with {wanted}: {error}"
-        ) from None
+        raise SpecError(f"{said} {wrapper_name(given)}, which cannot be called with {wanted}: {error}") from None
     try:
         _described(given)
     except Exception as error:
-        raise SpecError(f"{_HOOK}: describe() of {wrapper_name(given)} failed: {error_line(error)}") from error
+        raise SpecError(f"{said} {wrapper_name(given)}, whose describe() failed: {error_line(error)}") from error
 
 
 def _kind(given: Any) -> str:
