@@ -47,8 +47,8 @@ class KeptRun:
     @property
     def as_baseline(self) -> Baseline:
         """The same, to compare others with."""
-        report = self.report
-        return Baseline(self.path.resolve().name, self.rows, self.model, self.judge, report.dataset, report.name)
+        report, name = self.report, self.path.resolve().name
+        return Baseline(name, self.rows, self.model, self.judge, report.dataset, report.name, report.wrapped_by)
 
 
 # -- finding --------------------------------------------------------------------------------------
@@ -93,21 +93,27 @@ def read_kept_run(word: str, base: Path, dataset: str | None = None) -> KeptRun:
     return _from_recording(path, dataset, base)
 
 
+def _not_here(folder: RunFolder) -> str:
+    """Return why a Report cannot be built of the run's lines, and what to do."""
+    if folder.is_of_eval:
+        return "an eval's samples are not read here; go on with the run, by --simpleqa-resume"
+    return f"{folder.content['dataset'].get('name')} is not here; add --dataset=FILE"
+
+
 def _from_folder(folder: RunFolder, source: str | None, base: Path) -> KeptRun:
     recorded = folder.recorded()
     dataset = folder.dataset(source, base)
     if dataset is None:
-        name = folder.content["dataset"].get("name")
         if recorded is None:
-            raise RunError(f"{folder.path}: there is no report.json, and {name} is not here; add --dataset=FILE")
+            raise RunError(f"{folder.path}: there is no report.json, and {_not_here(folder)}")
         if folder.finished != recorded.n:
-            raise RunError(
-                f"{folder.path}: report.json is older than the run's lines, and {name} is not here; add --dataset=FILE"
-            )
+            raise RunError(f"{folder.path}: report.json is older than the run's lines, and {_not_here(folder)}")
+        name = folder.content["dataset"].get("name")
         note = f"{name} is not here, so the Report is as it was written; --dataset=FILE builds it again"
+        notes = () if folder.is_of_eval else (note,)
         rows = tuple(rows_of_report(recorded))
         names = recorded.model, recorded.judge
-        return KeptRun(recorded, rows, folder.path, *names, results=recorded.samples, notes=(note,))
+        return KeptRun(recorded, rows, folder.path, *names, results=recorded.samples, notes=notes)
     population = folder.population(dataset)
     results, torn = folder.results(population)
     report = build(folder, population, results, recorded=recorded)

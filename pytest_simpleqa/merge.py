@@ -123,6 +123,10 @@ def _of_reports(paths: Iterable[Path]) -> KeptRun:
     notes = ["merged from Reports alone, so the percentiles of the latencies are not known"]
     if lost := list(_lost(report, shards)):
         notes.append(f"the samples do not keep every row, so not known either: {', '.join(lost)}")
+    if any(each.report.metrics for each in shards):
+        notes.append(
+            "an eval's figures are no sum of its shards' figures; --out=DIR and --simpleqa-resume=DIR have them anew"
+        )
     return KeptRun(report, rows, files[0], report.model, report.judge, results=report.samples, notes=tuple(notes))
 
 

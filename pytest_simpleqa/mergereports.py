@@ -16,7 +16,7 @@ from .reportbuild import measured
 from .trust import merged_tallies
 
 _SAME = ("dataset", "model", "judge", "name")
-_SAME_PROVENANCE = ("dataset_sha256", "answer_prompt_sha256", "grade_prompt_sha256", "answer", "judge")
+_SAME_PROVENANCE = ("dataset_sha256", "answer_prompt_sha256", "grade_prompt_sha256", "answer", "judge", "eval")
 _SAME_OPTIONS = ("parse", "repeats", "limit_questions", "sample", "seed", "topics", "include_topic_breakdown")
 _OF_A_SESSION = ("returned_models", "dropped_params")
 
@@ -74,6 +74,7 @@ def merge_reports(given: Iterable[NamedReport]) -> Report:
         usage={role: _usage([report.usage.get(role) or {} for report in shards]) for role in ("answer", "judge")},
         provenance=_provenance(shards),
         sentinels=merged_tallies(report.sentinels for report in shards),
+        metrics=None,  # no sum of theirs: an eval makes them of all its results
         gates=(),
         comparison=None,
         exit_status=None,

@@ -93,6 +93,7 @@ class Options:
         if not _wanted(said):
             return None
         said.refuse_lost_ini_file()
+        _refuse_where_only_evals_are_asked(said)
         source, base = said.path_text("simpleqa_dataset")
         answer_llm = said.text("answer_llm")
         judge_llm = said.text("judge_llm")
@@ -182,6 +183,30 @@ def _named_after(run: str, path: Path | None) -> Path | None:
     if path is None or "{name}" not in path.name:
         return path
     return path.with_name(path.name.replace("{name}", file_word(run, most=150)))
+
+
+_OF_DATASETS = (
+    "simpleqa_answer_prompt",
+    "simpleqa_ask_confidence",
+    "simpleqa_grade_prompt",
+    "simpleqa_parse",
+    "simpleqa_sentinels",
+)
+"""Options that concern the questions of a dataset: an eval has prompts, and a judge, of its own."""
+
+
+def _refuse_where_only_evals_are_asked(said: Said) -> None:
+    """Raise OptionError for an option that would do nothing; where tests are named, they may have questions."""
+    has_evals = bool(said.many("simpleqa_eval")) or said.text("simpleqa_eval_set") is not None
+    names_tests = said.config.args_source is pytest.Config.ArgsSource.ARGS
+    if not has_evals or names_tests or said.text("simpleqa_dataset") is not None:
+        return
+    for spec in OPTIONS:
+        if spec.name in _OF_DATASETS and said.typed(spec.name):
+            raise OptionError(
+                f"{spec.flag} concerns the questions of a dataset, and only evals are asked, which have prompts and a "
+                "judge of their own; leave it out"
+            )
 
 
 def _wanted(said: Said) -> bool:

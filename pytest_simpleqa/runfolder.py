@@ -44,6 +44,11 @@ class RunFolder:
         return options
 
     @property
+    def is_of_eval(self) -> bool:
+        """Whether the questions were samples of an eval."""
+        return "eval" in self.content["dataset"]
+
+    @property
     def started_at(self) -> datetime:
         """When the run was started."""
         try:
@@ -68,6 +73,8 @@ class RunFolder:
         Raises DatasetError where `source` cannot be read, RunError where it is not the run's.
         """
         name, sha256 = str(self.content["dataset"].get("name")), self.content["dataset"].get("sha256")
+        if source is not None and self.is_of_eval:
+            raise RunError(f"--dataset {source}: {self.path.name} has asked the samples of an eval; leave it out")
         if source is not None:
             found = read_quietly(fetch(source, base=base), name)
             if found.sha256 != sha256:

@@ -12,7 +12,7 @@ import pluggy
 import pytest
 
 from .cast import Cast
-from .errors import SpecError
+from .errors import OptionError, SpecError
 from .judges.sentinels import with_sentinels
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
@@ -74,6 +74,11 @@ def _eval_cast(config: pytest.Config, plan: Plan, source: EvalSource, around: Su
     made = source.build(models, judge_model)
     answerer, judge = made.answerer, made.judge
     if by_others:
+        if judge_alias not in replaced and not made.grades_any_answer:
+            raise OptionError(
+                f"--answer-llm {options.answer_llm}: the code of {plan.name} asks and grades at once, so it cannot "
+                f"grade what others answer; name their verdicts as well: --judge-llm {options.answer_llm}"
+            )
         answerer = resolve_answerer(options.answer_llm, options.answer_params, options.answer_prompt, around)
     if judging is not None and judge_alias in replaced:
         judge = resolve_judge(judging, options.judge_params, options.grade_prompt, around)

@@ -315,3 +315,62 @@ def test_several_answer_models_make_one_completion_each(registry: pytest.Pyteste
         assert refused.ret == 4
         refused.stderr.fnmatch_lines(["ERROR: *answer model*"])
     assert registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-several.dev.v0", "--collect-only").ret == 0
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--simpleqa-ask-confidence",
+        "--simpleqa-sentinels=2",
+        "--simpleqa-grade-prompt={question} {target} {predicted_answer}",
+        "--simpleqa-parse=paper",
+    ],
+)
+def test_what_concerns_datasets_is_refused_where_only_evals_are_asked(registry: pytest.Pytester, flag: str) -> None:
+    """An option that would do nothing is told in one line; beside a dataset it concerns that alone."""
+    one = (REGISTRY, "--simpleqa-eval=cap-match", ANSWER, flag)
+    refused = registry.runpytest_subprocess(*one)
+    assert refused.ret == 4
+    refused.stderr.fnmatch_lines([f"ERROR: {flag.partition('=')[0]} concerns the questions of a dataset*"])
+    assert asked(registry.path) == []
+    beside = ("--simpleqa-dataset=sample", "--simpleqa-limit=1", "--judge-llm=rules", "--simpleqa-fail-on=none")
+    if flag != "--simpleqa-sentinels=2":  # which want a judge that errs
+        assert registry.runpytest_subprocess(*one, *beside).ret == 0
+        assert set(reports(registry.path)) == {"cap-match.dev.v0", "sample"}
+
+
+def test_recorded_answers_are_graded_by_the_template(registry: pytest.Pytester) -> None:
+    """`replay:` of an earlier run puts its answers to the same template, or to another eval, without asking again."""
+    graded = (REGISTRY, "--simpleqa-eval=cap-graded", "--judge-llm=python:model:answer")
+    assert registry.runpytest_subprocess(*graded, ANSWER).ret == 0
+    run = run_dirs(registry.path)[0]
+    before = len(asked(registry.path))
+    again = registry.runpytest_subprocess(*graded, f"--answer-llm=replay:{run}")
+    assert again.ret == 0
+    assert len(asked(registry.path)) == before + 4  # the judge's
+    recorded = (f"--answer-llm=replay:{run}", f"--judge-llm=replay:{run}")
+    assert registry.runpytest_subprocess(*graded[:2], *recorded).ret == 0
+    assert reports(registry.path)["cap-graded.dev.v0"]["metrics"] == {"counts/Y": 4, "score": 1.0}
+    other = registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-includes", recorded[0])
+    assert other.ret == 1
+    assert verdicts(reports(registry.path)["cap-includes.dev.v0"]) == ["correct", "correct", "incorrect", "incorrect"]
+    assert len(asked(registry.path)) == before + 4
+
+
+def test_shards_of_an_eval_have_its_figures_after_a_resume(registry: pytest.Pytester) -> None:
+    """Merged shards claim no figures; going on with the merged run makes them of all results, asking nothing."""
+    one = (REGISTRY, "--simpleqa-eval=cap-includes", ANSWER, "--simpleqa-fail-on=none")
+    for share in ("1/2", "2/2"):
+        assert registry.runpytest_subprocess(*one, f"--simpleqa-shard={share}").ret == 0
+    shards = [str(path) for path in run_dirs(registry.path)]
+    merged = registry.run("simpleqa", "merge", *shards, "--out=whole")
+    merged.stderr.fnmatch_lines(["*an eval's figures are no sum of its shards' figures*"])
+    path = registry.path / "whole" / "report.json"
+    assert json.loads(path.read_text(encoding="utf-8")).get("metrics") is None
+    before = len(asked(registry.path))
+    assert registry.runpytest_subprocess(*one, "--simpleqa-resume=whole").ret == 0
+    assert json.loads(path.read_text(encoding="utf-8"))["metrics"]["accuracy"] == 0.5
+    assert len(asked(registry.path)) == before
+    path.unlink()
+    dead = registry.run("simpleqa", "report", "whole")
+    dead.stderr.fnmatch_lines(["*go on with the run, by --simpleqa-resume*"])

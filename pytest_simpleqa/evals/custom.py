@@ -56,7 +56,8 @@ def make(spec: EvalSpec, args: Mapping[str, Any], samples: Samples, around: Buil
         )
     kept = code.samples.first(around.limit) if around.limit else code.samples
     answerer = CodeAnswerer(spec, args, code, around)
-    return Eval(spec.name, eval_dataset(spec.name, kept, _texts), answerer, CodeJudge(answerer), code.figures)
+    questions = eval_dataset(spec.name, kept, _texts)
+    return Eval(spec.name, questions, answerer, CodeJudge(answerer), code.figures, grades_any_answer=False)
 
 
 class CodeAnswerer:

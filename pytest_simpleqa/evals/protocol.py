@@ -27,6 +27,8 @@ class Eval:
     judge: Judge
     metrics: Callable[[Sequence[QuestionResult]], Mapping[str, float | int | None]]
     """What the results add up to, under the names that OpenAI Evals gives it."""
+    grades_any_answer: bool = True
+    """Whether the judge can grade what somebody else has answered."""
     samples: Samples | None = None
     """The samples as they were read, for another building of the same eval."""
 

@@ -127,7 +127,8 @@ class ReplayJudge:
         verdict = self._recording.recorded_verdict(question, repeat)
         if verdict is None:
             raise ModelError("missing", f"{self._recording.name} has no verdict on this question", calls=0)
-        return Judgement(verdict)
+        row = self._recording.row(question, repeat)
+        return Judgement(verdict, extra=row.judged if row else None)
 
     async def close(self) -> None: ...
 

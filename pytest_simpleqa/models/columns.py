@@ -55,6 +55,8 @@ class RecordedRow:
     """`kind: message` of a row that has no answer or no verdict."""
     extra: Mapping[str, Any] | None = None
     """What was attached to the answer; `confidence` from a column of its own."""
+    judged: Mapping[str, Any] | None = None
+    """What was attached to the verdict, where the two are told apart: in a run directory."""
     id: str | None = None
     """Set together with `repeat`, by our own files."""
     repeat: int = 1
@@ -140,6 +142,7 @@ def _row(name: str, number: int, record: Mapping[str, Any], columns: _Columns) -
         judge_reply=_text(record.get("judge_reply")) or verdict_cell or None,
         error=f"{error.get('kind')}: {error.get('message')}" if isinstance(error, dict) else None,
         extra=_extra(record, columns),
+        judged=_kept(record.get("judged")) or None,
         id=str(record.get("id")) if columns.has_repeats else None,
         repeat=_repeat(name, number, record) if columns.has_repeats else 1,
     )
@@ -165,9 +168,7 @@ def _repeat(name: str, number: int, record: Mapping[str, Any]) -> int:
 
 
 def _extra(record: Mapping[str, Any], columns: _Columns) -> dict[str, Any] | None:
-    extra = record.get("extra")
-    kept = dict(extra) if isinstance(extra, dict) else {}
-    kept.pop(SENTINEL, None)  # it tells of the judge of then
+    kept = _kept(record.get("extra"))
     if columns.confidence is not None:
         try:
             confidence = float(record.get(columns.confidence, ""))
@@ -176,6 +177,11 @@ def _extra(record: Mapping[str, Any], columns: _Columns) -> dict[str, Any] | Non
         if math.isfinite(confidence):
             kept["confidence"] = confidence
     return kept or None
+
+
+def _kept(extra: Any) -> dict[str, Any]:
+    """Return what was attached, but for what tells of the judge of then."""
+    return {key: value for key, value in extra.items() if key != SENTINEL} if isinstance(extra, dict) else {}
 
 
 def column_name(cell: str) -> str:

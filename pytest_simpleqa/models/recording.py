@@ -228,6 +228,7 @@ def _merge_run_lines(lines: Iterable[Any]) -> list[dict[str, Any]]:
                 "raw": answer.get("raw"),
                 "extra": answer.get("extra"),
                 "verdict": verdict.get("verdict"),
+                "judged": verdict.get("extra"),
                 "judge_reply": (verdict or error).get("judge_reply"),
                 "error": None if verdict else error.get("error"),
             }
