@@ -13,6 +13,7 @@ from .models.columns import Recorded
 from .models.recording import read_recording
 from .pairing import ComparedRow, rows_of_report
 from .paths import typed_path
+from .report import wrappers_in
 from .reportfile import read_report
 from .runlog import read_run_json, results_files
 
@@ -30,6 +31,8 @@ class Baseline:
     dataset: str | None = None
     run: str | None = None
     """The run's name in its session, where it is another one than the dataset's."""
+    wrapped_by: tuple[Mapping[str, Any], ...] = ()
+    """What stood around the answer model, the outermost first."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -67,7 +70,15 @@ def _is_report(path: Path) -> bool:
 
 def _from_report(path: Path, name: str) -> Baseline:
     report = read_report(path)
-    return Baseline(name, tuple(rows_of_report(report)), report.model, report.judge, report.dataset, report.name)
+    return Baseline(
+        name,
+        tuple(rows_of_report(report)),
+        report.model,
+        report.judge,
+        report.dataset,
+        report.name,
+        report.wrapped_by,
+    )
 
 
 def _run_json(path: Path) -> Mapping[str, Any]:
@@ -110,6 +121,7 @@ def _from_recording(recorded: Recorded, run: Mapping[str, Any]) -> Baseline:
         judge=_named(run, "judge", "spec"),
         dataset=_named(run, "dataset", "name"),
         run=str(run["run"]) if "run" in run else None,
+        wrapped_by=wrappers_in(run.get("answer")),
         warnings=tuple(warnings),
     )
 

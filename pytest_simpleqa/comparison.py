@@ -56,6 +56,7 @@ class Comparison:
             "baseline": self.baseline.name,
             "model": self.baseline.model,
             "judge": self.baseline.judge,
+            **({"wrapped_by": [dict(each) for each in self.baseline.wrapped_by]} if self.baseline.wrapped_by else {}),
             "questions": len(self.pairing.pairs),
             "rows": sum(statuses.values()),
             "only_here": self.pairing.only_here,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .metrics import Interval
-from .report import Report
+from .report import Report, wrappers_in
 from .textline import Line, Markup, fitted, spaced, wrapped
 from .wording import columns, cut, left, many, rate, shown, visible
 
@@ -27,6 +27,8 @@ FLIP_WORDS: Mapping[str, str] = {
 
 _BETTER = {"accuracy": 1, "attempted_accuracy": 1, "hallucination_rate": -1, "coverage": 1, "f_score": 1}
 """Which way a metric is better; abstaining more is neither."""
+_DETAIL = 24
+"""Columns of what a wrapper says of itself."""
 _LEAST_NAME = 8
 """Columns that a topic's name keeps however narrow the screen is."""
 
@@ -45,7 +47,8 @@ def comparison_lines(report: Report, width: int, *, brief: bool = False) -> list
 
 
 def _head(report: Report, found: Mapping[str, Any], width: int) -> Iterator[Line]:
-    text = f"{report.model} compared with {baseline_words(found)}, on the same {many(found['questions'], 'question')}"
+    now, before = both_words(report, found)
+    text = f"{now} compared with {before}, on the same {many(found['questions'], 'question')}"
     for line in wrapped(visible(text), width, indent="  "):
         yield Line.of(cut(line, width), bold=True)
     if unjudged := unjudged_words(found):
@@ -54,10 +57,32 @@ def _head(report: Report, found: Mapping[str, Any], width: int) -> Iterator[Line
         yield Line.of(cut(f"the questions differ: {differing}", width), yellow=True)
 
 
-def baseline_words(found: Mapping[str, Any]) -> str:
-    """Return how a comparison's baseline is called: its model, where known, and its file's name."""
+def both_words(report: Report, found: Mapping[str, Any]) -> tuple[str, str]:
+    """Return how a run and its baseline are called: the models, the baseline's file, wrappers where they differ."""
+    mine, other = report.wrapped_by, wrappers_in(found)
+    now = f"{report.model}{_wrapping(mine, other)}"
+    if not found.get("model"):
+        return now, str(found["baseline"])
     by = f", judged by {found['judge']}" if found.get("judge") else ""
-    return f"{found['model']} ({found['baseline']}{by})" if found.get("model") else str(found["baseline"])
+    return now, f"{found['model']}{_wrapping(other, mine)} ({found['baseline']}{by})"
+
+
+def _wrapping(wrappers: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> str:
+    """Return what stands around a model, nothing where the same stands around the other one.
+
+    Wrappers of the same names are told apart by what they say of themselves.
+    """
+    if not wrappers or list(wrappers) == list(others):
+        return ""
+    same_names = [each.get("name") for each in wrappers] == [each.get("name") for each in others]
+    told = zip(wrappers, others if same_names else wrappers, strict=True)
+    return f" wrapped by {', '.join(_wrapper(each, other) for each, other in told)}"
+
+
+def _wrapper(wrapper: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    apart = (f"{key} {cut(str(value), _DETAIL)}" for key, value in wrapper.items() if other.get(key) != value)
+    details = ", ".join(apart)
+    return f"{wrapper.get('name')} ({details})" if details else str(wrapper.get("name"))
 
 
 def differing_words(found: Mapping[str, Any]) -> str:

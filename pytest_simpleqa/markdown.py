@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .certaintytext import certainty_lines
-from .comparisontext import FLIP_WORDS, METRIC_WORDS, baseline_words, differing_words, p_words, signed, signed_ends
+from .comparisontext import FLIP_WORDS, METRIC_WORDS, both_words, differing_words, p_words, signed, signed_ends
 from .report import Report
 from .wording import cut, many, rate, visible
 
@@ -46,7 +46,8 @@ def comparison_markdown(report: Report) -> str:
 
 
 def _head(report: Report, found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"### {escaped(report.name)}: {escaped(report.model)} compared with {escaped(baseline_words(found))}"
+    now, before = both_words(report, found)
+    yield f"### {escaped(report.name)}: {escaped(now)} compared with {escaped(before)}"
     yield ""
     differing = differing_words(found)
     yield f"On the same {many(found['questions'], 'question')}" + (f" ({differing})." if differing else ".")

@@ -125,6 +125,11 @@ class Report(Measured):
         return self.population == self.selected == self.n
 
     @property
+    def wrapped_by(self) -> tuple[Mapping[str, Any], ...]:
+        """What stood around the answer model, the outermost first, as it tells of itself: `name`, and what else."""
+        return wrappers_in(self.provenance.get("answer"))
+
+    @property
     def duration_s(self) -> float:
         """Seconds from the session's start to its end."""
         return self.duration_ms / 1000
@@ -185,6 +190,13 @@ class Report(Measured):
             comparison=_get(data, "comparison", dict, None),
             exit_status=_get(data, "exit_status", int, None),
         )
+
+
+def wrappers_in(described: Any) -> tuple[Mapping[str, Any], ...]:
+    """Return the wrappers in what an answer model says of itself, in a Report or in run.json."""
+    wrappers = described.get("wrapped_by") if isinstance(described, Mapping) else None
+    known = wrappers if isinstance(wrappers, (list, tuple)) else ()
+    return tuple(each for each in known if isinstance(each, Mapping))
 
 
 def _intervals_to_json(intervals: Intervals) -> dict[str, list[float] | None]:

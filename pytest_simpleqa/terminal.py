@@ -150,9 +150,7 @@ def _figure(value: object) -> str:
 
 def _wrappers(report: Report) -> str:
     """Return what stands around the answer model: two runs of one model may differ in nothing else."""
-    described = report.provenance.get("answer")
-    wrappers = described.get("wrapped_by") if isinstance(described, Mapping) else None
-    names = [visible(str(each.get("name"))) for each in wrappers or () if isinstance(each, Mapping)]
+    names = [visible(str(each.get("name"))) for each in report.wrapped_by]
     return f"by {', '.join(names)}" if names else ""
 
 

@@ -56,6 +56,20 @@ def test_a_run_directory_is_read(tmp_path: Path) -> None:
     assert [each.before[0].status for each in pair(rows, found.rows).pairs] == [row.status for row in found.rows]
 
 
+def test_what_stood_around_the_model_is_read(tmp_path: Path) -> None:
+    """Wrappers come from the Report, or from run.json; a session's name for the run likewise."""
+    around = [{"name": "rag:Sources", "sources": 3}]
+    folder = make_run_dir(tmp_path / "run", "ABC")
+    content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    answer = {**content["answer"], "wrapped_by": around}
+    write_run_json(folder, {**content, "answer": answer, "run": "test_x.py::test_facts"})
+    write_report(run("AB", provenance={"answer": answer}, name="test_x.py::test_facts")[0], tmp_path / "report.json")
+    for path in (folder, tmp_path / "report.json"):
+        found = read_baseline(path)
+        assert list(found.wrapped_by) == around
+        assert (found.owner, found.dataset) == ("test_x.py::test_facts", "small.csv")
+
+
 def test_lines_win_over_an_older_report(tmp_path: Path) -> None:
     """A run that was resumed and killed left a Report that is older than its lines."""
     folder = make_run_dir(tmp_path / "run", "AAA")

@@ -36,6 +36,30 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert all(columns(line.text) <= width for line in comparison_lines(report, width))
 
 
+@pytest.mark.parametrize(
+    ("now", "before", "said"),
+    [
+        ([], [], "new compared with old (old)"),
+        ([{"name": "rag:Sources"}], [], "new wrapped by rag:Sources compared with old (old)"),
+        ([], [{"name": "rag:Sources"}, {"name": "x"}], "new compared with old wrapped by rag:Sources, x (old)"),
+        ([{"name": "rag:Sources", "n": 3}], [{"name": "rag:Sources", "n": 3}], "new compared with old (old)"),
+        (
+            [{"name": "a"}, {"name": "b", "n": 3, "top": 1}],
+            [{"name": "a"}, {"name": "b", "n": 0, "top": 1}],
+            "new wrapped by a, b (n 3) compared with old wrapped by a, b (n 0) (old)",
+        ),
+        ([{"name": "a"}], "no list", "new wrapped by a compared with old (old)"),
+    ],
+)
+def test_wrappers_are_named_where_they_differ(now: Any, before: Any, said: str) -> None:
+    """Two runs of one model may differ in what stands around it alone: the heading says it, and how."""
+    report = replace(compared("AB", "AA", wrapped_by=before), provenance={"answer": {"wrapped_by": now}})
+    assert text(report, 200).startswith(f"{said}, on the same 2 questions")
+    heading = comparison_markdown(report).partition("\n")[0]
+    now_words, before_words = said.split(" compared with ")
+    assert heading.endswith(f"{escaped(now_words)} compared with {escaped(before_words)}")
+
+
 def test_nothing_is_acted_on_by_the_terminal() -> None:
     """An escape in a model's name or answer is shown, not sent."""
     report = compared("AB", "AA", model="\x1b[31mred")
