@@ -29,12 +29,12 @@ def find_run(word: str, base: Path, cwd: Path, content: Mapping[str, Any], *, al
     """
     runs = [(path, read_run_json(path)) for path in _newest_first(base)]
     if word == "auto":
-        unfinished = {_session_of(path, old) for path, old in runs if not _is_complete(path)}
-        same = (each for each in runs if _session_of(*each) in unfinished and difference(each[1], content) is None)
+        unfinished = {word for path, old in runs if not _is_complete(path) for word in _sessions_of(path, old)}
+        same = (each for each in runs if _sessions_of(*each) & unfinished and difference(each[1], content) is None)
         return next((path for path, old in same if _is_of(old, content)), None)
     named = _newest(runs, base) if word == "latest" else _named(word, base, cwd)
-    session = _session_of(*named)
-    family = [named, *(each for each in runs if _session_of(*each) == session)]
+    sessions = _sessions_of(*named)
+    family = [named, *(each for each in runs if _sessions_of(*each) & sessions)]
     own = next((path for path, old in family if _is_of(old, content)), None)
     if own is not None or alone:
         return own or named[0]
@@ -58,9 +58,13 @@ def _named(word: str, base: Path, cwd: Path) -> _Run:
     raise RunError(f"--simpleqa-resume {word}: no run of that name in {base}, and no run directory at that path")
 
 
-def _session_of(path: Path, content: Mapping[str, Any]) -> str:
-    """Return what names the session that a run belongs to: before there were several in one, the run itself."""
-    return str(content.get("session") or path)
+def _sessions_of(path: Path, content: Mapping[str, Any]) -> set[str]:
+    """Return what names the session that a run belongs to, and the one that it was gone on with from.
+
+    Runs of one session are gone on with one after another: those whose turn has not come yet still name the earlier
+    session alone. Without a session a run is one by itself.
+    """
+    return {str(content.get("session") or path), str(content.get("earlier_session") or path)}
 
 
 def _is_of(old: Mapping[str, Any], content: Mapping[str, Any]) -> bool:

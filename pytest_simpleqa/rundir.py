@@ -163,7 +163,7 @@ class RunDir:
         self._hold = resume.hold(run_dir)
         old = read_run_json(run_dir)  # not sooner: another session may have gone on with it meanwhile
         self.resumed = int(old.get("resumed", 0)) + 1
-        session = {"session": self._session} if self._session else {}
+        session = {"session": self._session, "earlier_session": old.get("session")} if self._session else {}
         write_run_json(run_dir, {**old, **session, "resumed": self.resumed})
         return run_dir
 

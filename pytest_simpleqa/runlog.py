@@ -258,10 +258,12 @@ def read_rows(paths: Iterable[Path]) -> tuple[dict[Key, Row], list[str]]:
             except (ValueError, KeyError, TypeError):
                 warnings.append(f"{path.name}, line {number} is torn and was dropped")
                 continue
-            if kind in ("answer", "verdict", "error"):
-                setattr(row, kind, line)
             if kind == "answer":
                 row.error = None  # that of an earlier session, which had no answer
+                if row.answer is not None and row.answer.get("predicted") != line.get("predicted"):
+                    row.verdict = None  # that of an answer which a test has replaced
+            if kind in ("answer", "verdict", "error"):
+                setattr(row, kind, line)
     return rows, warnings
 
 
