@@ -11,6 +11,9 @@ from .records import QuestionResult
 
 SENTINEL = "sentinel"
 """The key of a row's `extra` for what its judge made of a sentinel: `kind, predicted, wanted, verdict, error`."""
+GOLD, ABSTENTION, OTHER_GOLD = "gold", "abstention", "other_gold"
+KINDS = (GOLD, ABSTENTION, OTHER_GOLD)
+"""The gold itself, a refusal, and the gold of another question; by turns."""
 
 TOLERATED = 0.02
 """The share of sentinels that a good judge may fail: a service that stumbles, a gold that can be misread."""
@@ -90,13 +93,19 @@ def doubt(counted: Tally | None) -> str | None:
 def in_words(counted: Tally) -> str:
     """Return what was made of them: `the judge failed 3 of 20 sentinels (gold graded incorrect 2, ...)`."""
     if not counted["failed"]:
-        return f"the judge passed all {counted['n']:,} sentinels"
+        return f"the judge passed all {counted['n']:,} sentinels{_untried(counted)}"
     kinds = Counter(
         f"{_word(check['kind'])} " + (f"graded {_word(check['verdict'])}" if check["verdict"] else "without a verdict")
         for check in counted["failed_checks"]
     )
     details = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
     return f"the judge failed {counted['failed']:,} of {counted['n']:,} sentinels ({details})"
+
+
+def _untried(counted: Tally) -> str:
+    """Return which kinds it was not shown: it may be blind to these."""
+    untried = [_word(kind) for kind in KINDS if kind not in counted["by_kind"]]
+    return f" ({', '.join(untried)} not tried)" if untried else ""
 
 
 def _word(name: str) -> str:

@@ -337,7 +337,8 @@ def test_gates_are_shown_whole() -> None:
 
 def test_the_judges_sentinels_are_told() -> None:
     """What the judge made of its sentinels is a plain line; where it failed too many, a red one, and so under -qq."""
-    good = {"n": 20, "failed": 0, "allowed": 2, "failed_checks": []}
+    kinds = dict.fromkeys(("gold", "abstention", "other_gold"))
+    good = {"n": 20, "failed": 0, "allowed": 2, "failed_checks": [], "by_kind": kinds}
     checks = [{"kind": "other_gold", "wanted": "incorrect", "verdict": None}] * 3
     bad = {**good, "failed": 3, "failed_checks": checks}
     plain, warned = (

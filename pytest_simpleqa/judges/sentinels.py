@@ -12,16 +12,12 @@ from ..errors import OptionError
 from ..models.protocol import Complete
 from ..records import Judgement, Question, Reply, Verdict
 from ..runlog import Key
-from ..trust import SENTINEL
+from ..trust import ABSTENTION, GOLD, KINDS, OTHER_GOLD, SENTINEL
 from .judge import ReplayJudge
 from .protocol import Judge
 
 if TYPE_CHECKING:
     from ..line import Budget
-
-GOLD, ABSTENTION, OTHER_GOLD = "gold", "abstention", "other_gold"
-KINDS = (GOLD, ABSTENTION, OTHER_GOLD)
-"""The gold itself, a refusal, and the gold of another question; by turns."""
 
 ABSTENTIONS = (
     "I don't know.",
