@@ -75,10 +75,9 @@ class Ledger:
     @property
     def specs(self) -> tuple[str, str]:
         """How the user has named the answer model and the judge; an eval that grades by itself names its own rule."""
-        options, judge = self.plan.options, self.cast.judge
-        if self.plan.source is not None and judge is not None and judge.model is None:
-            return options.answer_llm or "", str(judge.describe().get("model"))
-        return options.answer_llm or "", options.judge_llm or ""
+        judge = self.cast.judge
+        named = self.plan.judge_spec(judge.describe() if judge is not None else {})
+        return self.plan.options.answer_llm or "", named or ""
 
     @cached_property
     def ask_by_key(self) -> Mapping[Key, Ask]:

@@ -127,6 +127,14 @@ class Plan:
         spec = self.source.spec
         return {"eval": {"class": spec.class_path, "args": {**spec.args, **self.options.eval_params}}}
 
+    def judge_spec(self, described: Mapping[str, Any]) -> str | None:
+        """Return how the judge that describes itself so is called: as typed, or by the eval's own rule."""
+        provider, name = described.get("provider"), described.get("model")
+        is_rule = provider is not None and provider == name and described.get("base_url_host") is None
+        if self.source is not None and provider != "hook" and (is_rule or provider == "evals"):
+            return str(name)
+        return self.options.judge_llm
+
     @property
     def population(self) -> int:
         """Rows of the run: questions times repeats."""

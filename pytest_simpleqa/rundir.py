@@ -133,7 +133,7 @@ class RunDir:
                 **plan.provenance,
             },
             "answer": {"spec": options.answer_llm, **answer},
-            "judge": {"spec": options.judge_llm, **judge},
+            "judge": {"spec": plan.judge_spec(judge), **judge},
             "answer_prompt": {"text": options.answer_prompt.text, "sha256": options.answer_prompt.sha256},
             "grade_prompt": {"text": options.grade_prompt.text, "sha256": options.grade_prompt.sha256},
             "options": options.options_json,

@@ -374,3 +374,18 @@ def test_shards_of_an_eval_have_its_figures_after_a_resume(registry: pytest.Pyte
     path.unlink()
     dead = registry.run("simpleqa", "report", "whole")
     dead.stderr.fnmatch_lines(["*go on with the run, by --simpleqa-resume*"])
+
+
+def test_a_rule_of_an_eval_is_its_judges_name(registry: pytest.Pytester) -> None:
+    """An eval that grades by itself names its rule as the judge everywhere, whatever judge is named for others."""
+    one = (REGISTRY, "--simpleqa-eval=cap-match", ANSWER, "--simpleqa-fail-on=none")
+    assert registry.runpytest_subprocess(*one).ret == 0
+    run = run_dirs(registry.path)[0]
+    assert json.loads((run / "run.json").read_text(encoding="utf-8"))["judge"]["spec"] == "match"
+    again = registry.runpytest_subprocess(
+        *one, "--judge-llm=rules", f"--simpleqa-resume={run}", f"--simpleqa-baseline={run}"
+    )
+    assert " ".join(again.stdout.str().split()).count("judged by match") == 3  # before, above the table, as a baseline
+    assert len(asked(registry.path)) == 4
+    replayed = registry.runpytest_subprocess(*one[:2], f"--answer-llm=replay:{run}", f"--judge-llm=replay:{run}")
+    replayed.stdout.fnmatch_lines([f"4 questions to replay:*, judged by replay:{run}: no calls to a service"])

@@ -41,7 +41,7 @@ def make(spec: EvalSpec, args: Mapping[str, Any], samples: Samples, around: Buil
     sampling = _kwargs(spec, args, "sample_kwargs")
     judging = _kwargs(spec, args, "eval_kwargs")
     if around.models and around.judge is None:
-        raise OptionError(f"{spec.name}: its answers are graded by a model; add --judge-llm SPEC")
+        raise OptionError(f"{spec.name}: its answers are graded by a model; add --judge-llm <alias>[:<model>]")
     return Eval(
         name=spec.name,
         dataset=eval_dataset(spec.name, samples, lambda sample: (_problem(grading, sample), _gold(sample))),
