@@ -70,6 +70,8 @@ class Ledger:
         """The least number of calls that the selected rows take."""
         self._known = 0
         self.began = time.monotonic()
+        self._ended: float | None = None
+        """When the last of a test function's results came."""
         self._steps = Steps(plan.options.progress_pct)
 
     @property
@@ -106,6 +108,9 @@ class Ledger:
         key = result.id, result.repeat
         if not is_kept:
             self.run_dir.keep(self.ask_by_key[key], result)
+        if self.plan.in_tests:  # other tests stand around its own: they are no time of this run
+            self._ended = time.monotonic()
+            self.began = self.began if self.results else self._ended - (result.latency_s or 0.0)
         if key in self.results:  # a test that was run again, or that graded two answers: the last one counts
             self._statuses[self.results[key].status] -= 1
         self.results[key] = result
@@ -152,7 +157,7 @@ class Ledger:
             model=self.specs[0],
             judge=self.specs[1],
             started_at=self.run_dir.started_at,
-            duration_s=time.monotonic() - self.began,
+            duration_s=(self._ended or time.monotonic()) - self.began,
             population=plan.dataset.questions,
             results=self.results,
             selected=self.selected,

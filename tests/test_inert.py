@@ -121,6 +121,19 @@ def _timeless(result: pytest.RunResult) -> list[str]:
     return [re.sub(r"in \d+\.\d+s.*", "", line).strip("=") for line in lines]
 
 
+def test_a_skipped_fixture_test_costs_little(plain: pytest.Pytester) -> None:
+    """A test that takes the fixture in a session without a model is one skip, and no heavy library comes in."""
+    plain.makepyfile(test_plain="def test_it(simpleqa):\n    pass\n")
+    plain.makeini("[pytest]\nsimpleqa_dataset = nothing.csv\njudge_llm = nobody")
+    before = files(plain)
+    status, modules, text = loaded(plain)
+    assert status == pytest.ExitCode.OK
+    assert "1 skipped" in text
+    assert ours(modules) <= THIN | {"fixtures", "errors", "records"}
+    assert tops(modules) & HEAVY == set()
+    assert files(plain) == before
+
+
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_and_version_work_beside_any_option(plain: pytest.Pytester, option: str) -> None:
     """--help and --version do what they do beside our options, even where these are wrong."""

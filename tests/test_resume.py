@@ -16,6 +16,7 @@ import pytest
 
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.resume import difference, find_run
+from pytest_simpleqa.runlog import write_run_json
 
 from .small_run import error_line, run_dirs  # small_run also imports what cannot be imported twice
 
@@ -339,6 +340,21 @@ def test_a_missing_part_is_a_difference() -> None:
     assert difference({"answer": {"spec": "a"}}, {"answer": {"spec": "a", "model": "m"}}) is not None
     assert difference({"answer": {"spec": "a", "model": "m"}}, {"answer": {"spec": "a"}}) is not None
     assert difference({"answer": {"spec": "a"}}, {"answer": {"spec": "a"}}) is None
+
+
+def test_a_session_of_several_runs_is_gone_on_with_run_by_run(tmp_path: Path) -> None:
+    """The first runs of it that are taken up bear the new session's name already, and lead to the others still."""
+    for run in ("one", "two", "three"):
+        (tmp_path / run).mkdir()
+        write_run_json(tmp_path / run, {"run": run, "session": "old", "started_at": run})
+    for run in ("one", "two", "three"):
+        for word in ("one", "latest", "auto"):
+            assert find_run(word, tmp_path, tmp_path, {"run": run}, alone=False) == tmp_path / run
+        old = {"run": run, "session": "new", "earlier_session": "old", "started_at": run}
+        write_run_json(tmp_path / run, old)
+    assert find_run("latest", tmp_path, tmp_path, {"run": "four"}, alone=False) is None
+    assert find_run("two", tmp_path, tmp_path, {"run": "four"}, alone=True) == tmp_path / "two"
+    assert difference({"run": "two"}, {"run": "four", "options": {}}) == 'run: "two" then, "four" now'
 
 
 def test_find_run_says_where_it_looked(tmp_path: Path) -> None:

@@ -80,6 +80,14 @@ def test_a_result_comes_back_as_it_was(log: RunLog) -> None:
     assert read(log) == result()
 
 
+def test_another_answer_takes_the_verdict_away(log: RunLog) -> None:
+    """A verdict belongs to the answer before it: a later, other answer has none until it is judged."""
+    log.answer(PARIS, 1, REPLY, 0.25)
+    log.finished(PARIS, result())
+    log.answer(PARIS, 1, Reply("Lyon"), 0.25)
+    assert read(log) is None
+
+
 def test_a_judge_failure_comes_back_as_it_was(log: RunLog) -> None:
     """An answer whose judge failed keeps answer, failure and the judge's own words."""
     failed = result(None, Failure("judge_unreadable", "no verdict"))
