@@ -82,10 +82,10 @@ class ChoiceJudge:
 
     def __init__(self, grading: Grading, model: Model | None, params: Mapping[str, Any]) -> None:
         self.model: Model | None = Tuned(model, params) if model is not None and params else model
-        self._grading = grading
+        self.grading = grading
 
     async def judge(self, question: Question, predicted: str, complete: Complete, repeat: int = 1) -> Judgement:
-        grading, sample = self._grading, question.metadata["sample"]
+        grading, sample = self.grading, question.metadata["sample"]
         completions = completions_in(predicted, grading.pairs, sample)
         cut = {key: as_shown(text) for key, text in completions.items()}
         values = grading.values(sample, {key: text for key, (text, _) in cut.items()})
@@ -116,7 +116,7 @@ class ChoiceJudge:
 
     def describe(self) -> Mapping[str, Any]:
         """Return what the judge model says of itself, and what tells one way of grading from another."""
-        grading = self._grading
+        grading = self.grading
         told = {
             "modelgraded_spec": grading.name,
             "prompt_sha256": hashlib.sha256(json.dumps(grading.prompt.messages).encode("ascii")).hexdigest(),

@@ -197,7 +197,7 @@ def compare(an_eval: Eval, model: Recorded, results: Sequence[QuestionResult], r
 def built(spec: EvalSpec, registry: Registry) -> Eval | None:
     """Return our eval; None, with a line that says why, where its samples cannot be read."""
     try:
-        return build_eval(spec, registry, [Recorded({})])
+        return build_eval(spec, registry, [Recorded({})], judge=Recorded({}))
     except SimpleQAError as error:
         print(f"left out: {error}")
         return None

@@ -1,7 +1,8 @@
 """The other side of `evals_agreement.py`: runs evals by the real `evals` package, in its own environment.
 
-Reads `{"evals": [{"name", "most", "completions": {"<index>": text}}]}` from standard input, the index from 0; writes
-`{"<name>": {"rows": {"<index>": {"correct", "f1_score", "prompt", "params"}}, "report", "error"}}`.
+Reads `{"evals": [{"name", "most", "completions": {"<index>": text}, "replies": {"<index>": text}}]}` from standard
+input, the index from 0 and the judge's replies where a model grades; writes
+`{"<name>": {"rows": {"<index>": {"correct", "choice", "f1_score", "prompt", "params"}}, "report", "error"}}`.
 """
 
 from __future__ import annotations
@@ -30,16 +31,26 @@ def run(plan: dict[str, Any]) -> dict[str, Any]:
 
     rows: dict[str, dict[str, Any]] = {}
 
+    def index_now() -> str:
+        return str(default_recorder().current_sample_id().rpartition(".")[2])
+
+    def judge(prompt: Any, **params: Any) -> Result:
+        return Result(plan["replies"][index_now()])
+
     def complete(prompt: Any, **params: Any) -> Result:
-        index = default_recorder().current_sample_id().rpartition(".")[2]
+        index = index_now()
         rows[index] = {"prompt": prompt, "params": params}
         return Result(plan["completions"][index])
 
     registry = Registry()
     spec = registry.get_eval(plan["name"])
     evals.eval.set_max_samples(plan["most"])
+    is_graded = "modelgraded_spec" in (spec.args or {})
     made = registry.get_class(spec)(
-        completion_fns=[complete], eval_registry_path=spec.registry_path, name=spec.key, registry=registry
+        completion_fns=[complete, judge] if is_graded else [complete],
+        eval_registry_path=spec.registry_path,
+        name=spec.key,
+        registry=registry,
     )
     recorder = RecorderBase(RunSpec(["recorded"], spec.key, "", "", {}, created_by=""))
     report, error = None, None
@@ -50,8 +61,8 @@ def run(plan: dict[str, Any]) -> dict[str, Any]:
     for event in recorder.get_events("match"):
         rows[event.sample_id.rpartition(".")[2]]["correct"] = event.data["correct"]
     for event in recorder.get_events("metrics"):
-        if "f1_score" in event.data:
-            rows[event.sample_id.rpartition(".")[2]]["f1_score"] = event.data["f1_score"]
+        row = rows.setdefault(event.sample_id.rpartition(".")[2], {})
+        row.update({key: event.data[key] for key in ("f1_score", "choice") if key in event.data})
     return {"rows": rows, "report": report, "error": error}
 
 
