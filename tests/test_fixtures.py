@@ -71,11 +71,12 @@ class Suite:
         for name, text in files.items():
             (self.path / name.replace("__", ".")).write_text(text, encoding="utf-8")
 
-    def run(self, *args: str, models: tuple[str, ...] = MODELS, **files: str) -> Session:
-        """Run a session over the test files in the folder."""
+    def run(self, *args: str, models: tuple[str, ...] = MODELS, apart: bool = False, **files: str) -> Session:
+        """Run a session over the test files in the folder; in this process where nothing needs one of its own."""
         self.write(**files)
         paths = () if any("::" in arg or arg.endswith(".py") for arg in args) else ("test_facts.py",)
-        return self.quiz.apart(*paths, *models, *args)
+        run = self.quiz.apart if apart or self.quiz.environment else self.quiz.pytest
+        return run(*paths, *models, *args)
 
     def asked(self) -> list[str]:
         """Return what the model was asked since the last call."""
@@ -464,12 +465,13 @@ def test_going_on_asks_and_judges_nothing_twice(suite: Suite, server: FakeServer
     assert len(server.answers) == 8
     assert len(server.judgements) == 12
     changed = TESTS.replace('else "Madrid"', 'else "Oslo"')
-    for word in ("latest", run_dirs(suite.path)[-1].name):
+    words = ("latest",) if how else ("latest", run_dirs(suite.path)[-1].name)
+    for word in words:
         suite.run(*args, f"--simpleqa-resume={word}", models=models, test_facts__py=changed)
     assert len(server.answers) == 8
     assert len(server.judgements) == 14
     after = suite.reports()
-    assert {name: report["resumed"] for name, report in after.items()} == dict.fromkeys(before, 2)
+    assert {name: report["resumed"] for name, report in after.items()} == dict.fromkeys(before, len(words))
     assert len(run_dirs(suite.path)) == 4
 
 
@@ -483,7 +485,7 @@ def test_a_session_that_broke_off_is_finished(suite: Suite, word: str) -> None:
         "        raise KeyboardInterrupt\n    assert simpleqa.grade",
     )
     args = ("--simpleqa-dataset=facts.csv",)
-    session = suite.run(*args, test_facts__py=tests)
+    session = suite.run(*args, apart=True, test_facts__py=tests)
     assert session.status == 2
     assert counts(suite.reports()["test_facts.py::test_facts"])[:3] == (4, 4, 2)
     assert suite.asked() == ["Capital of France?", "Capital of Spain?"]
@@ -531,15 +533,19 @@ def test_an_ordinary_failure_is_not_the_gates_to_excuse(suite: Suite) -> None:
 
 @HOW
 def test_reports_of_several_runs_need_a_name(suite: Suite, how: tuple[str, ...]) -> None:
-    """One file for several Reports is exit 4 before anything is asked; {name} parts them."""
+    """One file for several Reports is exit 4 before anything is asked."""
     session = suite.run("--simpleqa-out=out.json", *how, test_facts__py=TESTS)
     assert session.status == 4
     assert "would write the same file; put {name} into its name" in session.errors
     assert suite.asked() == []
-    suite.run("--simpleqa-out=out-{name}.json", *how)
+
+
+def test_reports_of_several_runs_go_to_their_own_files(suite: Suite) -> None:
+    """{name} in --simpleqa-out is the run's; a session with one run needs none."""
+    suite.run("--simpleqa-out=out-{name}.json", test_facts__py=TESTS)
     names = sorted(path.name for path in suite.path.glob("out-*"))
     assert names == [f"out-test_facts.py_{name}.json" for name in ("test_facts", "test_own_here", "test_own_there")]
-    alone = suite.run("--simpleqa-out=out.json", "test_facts.py::test_facts", *how)
+    alone = suite.run("--simpleqa-out=out.json", "test_facts.py::test_facts")
     assert alone.status == 1
     assert json.loads((suite.path / "out.json").read_text())["name"] == "test_facts.py::test_facts"
 
@@ -633,13 +639,12 @@ def hook(event, args):
 
 sys.addaudithook(hook)
 """
-    suite.run(conftest__py=conftest, test_facts__py=TESTS + TESTS.replace("test_", "test_other_"))
+    suite.run(apart=True, conftest__py=conftest, test_facts__py=TESTS + TESTS.replace("test_", "test_other_"))
     assert len(suite.reports()) == 6
     once = len((suite.path / "opened.txt").read_text())
     (suite.path / "opened.txt").unlink()
-    suite.run(
-        "-k", "test_facts", test_facts__py=TESTS.partition('@pytest.mark.simpleqa_dataset("facts.csv", topics')[0]
-    )
+    one = TESTS.partition('@pytest.mark.simpleqa_dataset("facts.csv", topics')[0]
+    suite.run(apart=True, test_facts__py=one)
     assert len((suite.path / "opened.txt").read_text()) == once
 
 
