@@ -311,7 +311,8 @@ def test_it(simpleqa):
         "judge__py": "def judge(prompt):\n    return 'who knows'\n",
     }
     models = (MODELS[0], "--judge-llm=python:judge:judge")
-    session = suite.run("--tb=short", *how, models=models, test_facts__py=tests, **files)
+    suite.write(**files)
+    session = suite.run("--tb=short", *how, models=models, test_facts__py=tests)
     assert session.status == 1
     assert counts(suite.reports()["test_facts.py::test_it"]) == (2, 2, 2, 0, 0, 0, 1, 1)
     assert "Traceback" not in session.text + session.errors
