@@ -17,6 +17,7 @@ import pytest
 from pytest_simpleqa.engine import Ask, Engine, Stage
 from pytest_simpleqa.errors import ModelError, RunError, SimpleQAError, SpecError
 from pytest_simpleqa.evals.build import build_eval
+from pytest_simpleqa.evals.onecall import calls_twice
 from pytest_simpleqa.evals.protocol import Eval
 from pytest_simpleqa.evals.recorder import Recorder, plain
 from pytest_simpleqa.evals.registry import Registry
@@ -386,7 +387,9 @@ def test_a_run_that_raises_at_the_end_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("samples", ["self.get_samples()[1:]", "self.get_samples()"])
 def test_samples_are_given_once_and_stay_the_same(tmp_path: Path, samples: str) -> None:
     """An eval that goes through two lots of samples cannot be run sample by sample: no figure is made up for it."""
-    source = class_of(ASKS).replace("        return {}", f"        self.eval_all_samples(recorder, {samples})")
+    source = class_of(ASKS).replace(
+        "        return {}", f"        again = self.eval_all_samples\n        again(recorder, {samples})"
+    )
     made = build(
         registry_of(tmp_path, source, samples_jsonl="some.jsonl"),
         "mine.dev.v0",
@@ -563,3 +566,57 @@ def test_the_real_package_makes_the_same_of_the_example(example: Registry, tmp_p
         assert [(kind, {key: data[key] for key in data if key not in ("model", "usage")}) for kind, data in ours] == [
             (event.type, event.data) for event in there if event.sample_id == name
         ]
+
+
+# --- what can be known before anything is asked --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "is_twice"),
+    [
+        ("self.go(1)\nself.go(2)", True),
+        ("for each in (1, 2): self.go(each)", True),
+        ("[self.go(each) for each in (1, 2)]", True),
+        ("if x: self.go(1)\nself.go(2)", True),
+        ("with x:\n    self.go(1)\nreturn self.go(2)", True),
+        ("try:\n    self.go(1)\nfinally:\n    self.go(2)", True),
+        ("self.go(1)", False),
+        ("if x: self.go(1)\nelse: self.go(2)", False),
+        ("if x:\n    return self.go(1)\nreturn self.go(2)", False),
+        ("if x: raise ValueError\nself.go(1)", False),
+        ("def inner(): self.go(1)\nself.go(2)", False),
+        ("for each in (1, 2): self.other(each)\nself.go(1)", False),
+        ("return self.go(1)\nself.go(2)", False),
+    ],
+)
+def test_a_method_that_calls_twice_is_known_by_its_source(tmp_path: Path, body: str, is_twice: bool) -> None:
+    """Two calls on one way through the code, or one in a loop, are told; those on different ways are one."""
+    source = "def run(self, x):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    path = tmp_path / "source.py"
+    path.write_text(source, encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(source, str(path), "exec"), names)
+    assert calls_twice(names["run"], "go") is is_twice
+
+
+def test_code_without_source_is_not_suspected() -> None:
+    """Where the source is not at hand nothing is known against it."""
+    assert not calls_twice(print, "go")
+
+
+def test_an_eval_that_would_hand_over_twice_is_refused_at_once(tmp_path: Path) -> None:
+    """A second call of eval_all_samples is told before anything is asked, not when all has been paid for."""
+    source = class_of(ASKS).replace(
+        "        return {}", "        self.eval_all_samples(recorder, [{'q': 1}])\n        return {}"
+    )
+    registry = registry_of(tmp_path, source, samples_jsonl="some.jsonl")
+    with pytest.raises(SpecError, match=r"mine:Mine calls self\.eval_all_samples more than once"):
+        build(registry, "mine.dev.v0", Scripted(lambda prompt: "yes"), base=tmp_path)
+
+
+@pytest.mark.skipif(has_evals(), reason="the real package is there")
+def test_evals_is_found_inside_functions_too(tmp_path: Path) -> None:
+    """`import evals` in a function's body finds our names while the code runs, and nobody else does afterwards."""
+    body = ASKS + "import evals.metrics\nfrom evals.record import record_match\nrecord_match(True)"
+    assert [result.status for result in run(made_of(tmp_path, body))] == ["correct"] * 3
+    assert "evals" not in sys.modules

@@ -16,10 +16,12 @@ from ..models.threads import DaemonThreads
 from ..records import QuestionResult
 from . import api
 from .data import Samples, find_data
+from .onecall import calls_twice
 from .protocol import Building
 from .recorder import Recorder, plain
 from .registry import EvalSpec
 from .sitting import CompletionFunction, Sitting, sample_id
+from .standin import standing_in
 
 _MANY = 1 << 16
 """Threads start as they are needed; how many run at once is the engine's business."""
@@ -44,11 +46,16 @@ class CodeClass:
         )
         self._raw: Sequence[Any] = ()
         self._eval = self._made(target, args, around)
+        if calls_twice(self._eval.run, "eval_all_samples"):
+            raise SpecError(
+                f"{spec.name}: run of {spec.class_path} calls self.eval_all_samples more than once; wanted one call: "
+                "make an eval of each, or one list of samples"
+            )
         self.samples = self._samples()
 
     async def sit(self, sitting: Sitting, index: int) -> Any:
         def work() -> Any:
-            with _reading(self._find):
+            with _reading(self._find), standing_in():
                 return sitting.run(lambda: self._eval.eval_sample(self._raw[index], sitting.rng))
 
         return await self._threads.run(lambda: _called("eval_sample", work))
@@ -101,7 +108,7 @@ class CodeClass:
     def _guarded(self, what: str, call: Callable[[], Any], kind: type[SimpleQAError] = SpecError) -> Any:
         """Return what `call` into the user's code returns; raise an error of one line where it raises."""
         try:
-            with _reading(self._find):
+            with _reading(self._find), standing_in():
                 return call()
         except SimpleQAError:
             raise

@@ -16,6 +16,7 @@ from .data import Samples
 from .protocol import Building
 from .registry import EvalSpec
 from .sitting import Sitting
+from .standin import standing_in
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class CodeFunction:
     async def sit(self, sitting: Sitting, index: int) -> Any:
         askers = [Asker(sitting, model) for model in self._models]
         try:
-            returned = await self._target(self.samples[index], askers[0], **self._args)
+            with standing_in():
+                returned = await self._target(self.samples[index], askers[0], **self._args)
         except (ModelError, RunStopped):
             raise
         except Exception as error:

@@ -17,6 +17,8 @@ from . import api
 
 _KEY = "OPENAI_API_KEY"
 _LOCK = threading.Lock()
+_INSIDE: list[None] = []
+"""One for each piece of the user's code that runs now."""
 
 
 def load_class(class_path: str, places: Sequence[Path]) -> Any:
@@ -31,7 +33,7 @@ def load_class(class_path: str, places: Sequence[Path]) -> Any:
     for place in reversed(places):
         if str(place) not in sys.path:
             sys.path.insert(0, str(place))
-    with _standing_in():
+    with _some_key() if has_evals() else standing_in():
         try:
             return find_target(class_path, places[0], label=f"class {class_path}")
         except SpecError as error:
@@ -50,28 +52,34 @@ def has_evals() -> bool:
 
 
 @contextlib.contextmanager
-def _standing_in() -> Iterator[None]:
-    """Let `import evals` find our own names, unless the real package is there."""
+def standing_in() -> Iterator[None]:
+    """Let `import evals` find our own names while code of the user's runs, unless the real package is there.
+
+    Many samples run at once: the first one in brings the names, the last one out takes them away.
+    """
+    if has_evals():
+        yield
+        return
     with _LOCK:
-        if has_evals():
-            with _some_key():
-                yield
-            return
+        _INSIDE.append(None)
         sys.modules.update(dict.fromkeys(api.MODULES, api))
-        try:
-            yield
-        finally:
-            for name in api.MODULES:
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _INSIDE.pop()
+            for name in api.MODULES if not _INSIDE else ():
                 sys.modules.pop(name, None)
 
 
 @contextlib.contextmanager
 def _some_key() -> Iterator[None]:
     """Let the real package be imported without a key: it makes a client then, which nobody here asks."""
-    if os.environ.setdefault(_KEY, "none") != "none":
-        yield
-        return
-    try:
-        yield
-    finally:
-        os.environ.pop(_KEY, None)
+    with _LOCK:
+        if os.environ.setdefault(_KEY, "none") != "none":
+            yield
+            return
+        try:
+            yield
+        finally:
+            os.environ.pop(_KEY, None)
