@@ -389,3 +389,27 @@ def test_a_rule_of_an_eval_is_its_judges_name(registry: pytest.Pytester) -> None
     assert len(asked(registry.path)) == 4
     replayed = registry.runpytest_subprocess(*one[:2], f"--answer-llm=replay:{run}", f"--judge-llm=replay:{run}")
     replayed.stdout.fnmatch_lines([f"4 questions to replay:*, judged by replay:{run}: no calls to a service"])
+
+
+WRAP = """
+async def shout(question, prompt, complete, repeat):
+    reply = await complete({prompt})
+    return reply.text.upper()
+
+def pytest_simpleqa_wrap(answerer, config):
+    return shout
+"""
+
+
+def test_a_wrapper_gets_the_prompt_of_a_sample(registry: pytest.Pytester) -> None:
+    """A wrapper changes prompt and answer of a basic template; of an eval that asks by itself, answers alone."""
+    registry.makeconftest(WRAP.format(prompt="[{'role': 'system', 'content': 'Be brief.'}, *prompt]"))
+    judge = ("--judge-llm=python:model:answer", "--simpleqa-fail-on=none")
+    registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-match", ANSWER, *judge)
+    assert all("Be brief." in line and "Capital of" in line for line in asked(registry.path))
+    assert reports(registry.path)["cap-match.dev.v0"]["samples"][0]["predicted"] == "PARIS"
+    refused = registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-graded", ANSWER, *judge)
+    refused.stdout.fnmatch_lines(["*a wrapper can change its answers only*"])
+    registry.makeconftest(WRAP.format(prompt="prompt"))
+    assert registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-graded", ANSWER, *judge).ret == 0
+    assert reports(registry.path)["cap-graded.dev.v0"]["samples"][0]["predicted"] == "PARIS"

@@ -31,9 +31,16 @@ class SampleAnswerer:
         self._about = dict(about or {})
 
     async def answer(self, question: Question, repeat: int) -> Reply:
+        return await self.answer_to(self._prompt(question), {})
+
+    def prompt_of(self, question: Question) -> Prompt:
+        """Return what is put to the model."""
+        return self._prompt(question)
+
+    async def answer_to(self, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
         """Return the answer, also one that ends at the `max_tokens` of the template: it is meant to."""
         try:
-            return await complete_with(self.model, self._prompt(question), self._params)
+            return await complete_with(self.model, prompt, {**self._params, **params})
         except ModelError as error:
             if error.partial is None or "max_tokens" not in self._params:
                 raise

@@ -63,6 +63,9 @@ def make(spec: EvalSpec, args: Mapping[str, Any], samples: Samples, around: Buil
 class CodeAnswerer:
     """Runs the user's code on one sample; what it recorded travels in the reply's `extra`."""
 
+    asks_by_itself = True
+    """Nobody else can change what is asked."""
+
     def __init__(self, spec: EvalSpec, args: Mapping[str, Any], code: Code, around: Building) -> None:
         self.models = around.models
         bounds = [model.max_in_flight for model in self.models if model.max_in_flight is not None]

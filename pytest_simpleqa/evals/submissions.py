@@ -24,6 +24,9 @@ class SampleCompletions:
     The answer is that text; of several prompts a JSON object of all, which `completions_in` reads again.
     """
 
+    asks_by_itself = True
+    """Nobody else can change what is asked."""
+
     def __init__(
         self,
         models: Sequence[Model],

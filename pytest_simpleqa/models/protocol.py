@@ -67,3 +67,16 @@ class Answerer(Protocol):
     async def close(self) -> None: ...
 
     def describe(self) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
+class PromptingAnswerer(Answerer, Protocol):
+    """An answerer that puts one prompt of its own to a model, which may be changed."""
+
+    def prompt_of(self, question: Question) -> Prompt:
+        """Return what is put to the model."""
+        ...
+
+    async def answer_to(self, prompt: Prompt, params: Mapping[str, Any]) -> Reply:
+        """Do as `answer` does, with that prompt, and with `params` over its own ones."""
+        ...

@@ -13,7 +13,7 @@ from ..errors import ModelError, RunStopped, SpecError
 from ..prompts import Template
 from ..records import Prompt, Question, Reply
 from .importing import error_line
-from .protocol import Answerer, complete_with
+from .protocol import Answerer, PromptingAnswerer, complete_with
 from .spec import PromptAnswerer, reply_of
 from .stated import StatingAnswerer
 
@@ -65,7 +65,7 @@ class WrappedAnswerer:
         complete = self._innermost(question, repeat)
         for wrapper in reversed(self._wrappers):
             complete = _around(wrapper, complete, question, repeat)
-        return await complete(self._template.render(question))
+        return await complete(self._prompt_of(question))
 
     async def close(self) -> None:
         """Close the wrappers, the outermost first, then what they stand around."""
@@ -80,12 +80,23 @@ class WrappedAnswerer:
         """Return what the inner answerer says of itself, and `wrapped_by`, the outermost first."""
         return {**self.inner.describe(), "wrapped_by": [_described(wrapper) for wrapper in self._wrappers]}
 
+    def _prompt_of(self, question: Question) -> Prompt:
+        inner = self.inner
+        return inner.prompt_of(question) if isinstance(inner, PromptingAnswerer) else self._template.render(question)
+
     def _innermost(self, question: Question, repeat: int) -> Inner:
         inner = self.inner
+        may_change = not getattr(inner, "asks_by_itself", False)
 
         async def ask(prompt: Prompt, **params: Any) -> Reply:
             if isinstance(inner, PromptAnswerer):
                 return await complete_with(inner.model, prompt, params)
+            if isinstance(inner, PromptingAnswerer):
+                return await inner.answer_to(prompt, params)
+            if not may_change and (params or prompt != self._prompt_of(question)):
+                raise ModelError(
+                    "exception", "this eval asks by itself: a wrapper can change its answers only", calls=0
+                )
             return await inner.answer(question, repeat)  # a recording or a hook answers, whatever the prompt
 
         return ask
