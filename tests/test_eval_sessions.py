@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -415,3 +418,25 @@ def test_a_wrapper_gets_the_prompt_of_a_sample(registry: pytest.Pytester) -> Non
     registry.makeconftest(WRAP.format(prompt="prompt"))
     assert registry.runpytest_subprocess(REGISTRY, "--simpleqa-eval=cap-graded", ANSWER, *judge).ret == 0
     assert reports(registry.path)["cap-graded.dev.v0"]["samples"][0]["predicted"] == "PARIS"
+
+
+@pytest.mark.parametrize("how", [(), ("-n2",)], ids=["bare", "n2"])
+@pytest.mark.parametrize("word", ["latest", "auto"])
+def test_a_killed_set_is_gone_on_with_at_the_sample(registry: pytest.Pytester, how: tuple[str, ...], word: str) -> None:
+    """After kill -9 half-way no request is made again but those in flight, of whatever eval they are."""
+    (registry.path / "model.py").write_text(
+        f"import time\n{MODEL}".replace("    text =", "    time.sleep(0.1)\n    text =")
+    )
+    command = [sys.executable, "-m", "pytest", *FOUR, "--simpleqa-concurrency=2", *how]
+    with subprocess.Popen(command, cwd=registry.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as session:
+        deadline = time.monotonic() + 60
+        while len(asked(registry.path)) < 8 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        session.kill()
+    assert not list(registry.path.glob(".simpleqa/*/report.json"))
+    again = registry.runpytest_subprocess(*FOUR, "--simpleqa-concurrency=2", f"--simpleqa-resume={word}", *how)
+    assert again.ret == 0
+    found = reports(registry.path)
+    assert (len(found), len(run_dirs(registry.path))) == (4, 4)
+    assert all(report["complete"] and report["metrics"] for report in found.values())
+    assert 20 <= len(asked(registry.path)) <= 22  # 16 answers and 4 grades, and what the kill cut off
