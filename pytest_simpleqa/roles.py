@@ -20,8 +20,9 @@ from .plan import Plan, planned
 from .reporter import Reporter
 from .reportfile import require_writable
 from .rundir import RunDir
-from .runner import ANY_TEST, Runner, Seat
+from .runner import Runner
 from .screen import Screen
+from .seat import ANY_TEST, Seat
 from .surroundings import cast_of
 from .wording import visible
 

@@ -19,6 +19,7 @@ from .errors import SimpleQAError
 from .fixtureruns import FixtureRun, FixtureRuns
 from .fixtures import PLUGIN as FIXTURE_RUNS
 from .items import QuestionItem
+from .lookahead import Upcoming
 from .machines import Link, Machines, is_here
 from .models.embedded import Embedded
 from .models.spec import LocalAddress
@@ -34,8 +35,8 @@ from .runlog import (
     read_rows,
     results_files,
 )
-from .runner import Seat, Upcoming, window
 from .screen import Screen
+from .seat import Seat, window
 from .surroundings import start_servers
 from .wording import visible
 

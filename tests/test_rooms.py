@@ -17,7 +17,7 @@ HOUSE = Path(pytest_simpleqa.__file__).parent
 BELOW = (
     ("errors", "secret", "paths"),
     ("records", "download", "rows", "retry", "confidence", "backlog"),
-    ("prompts", "dataset", "metrics", "runlog", "trust", "intake", "databaseaddress"),
+    ("prompts", "dataset", "metrics", "reportparts", "runlog", "trust", "intake", "databaseaddress"),
     ("models", "intervals"),
     ("agreement", "calibration"),
     ("judges", "report", "resume"),
@@ -38,7 +38,8 @@ ABOVE = (
     ("plan",),
     ("items", "surroundings", "scheduling", "screen", "ending", "rundir"),
     ("protocol", "jsonreport", "ledger", "fixtures", "machines"),
-    ("fixtureruns",),
+    ("fixtureruns", "seat"),
+    ("lookahead",),
     ("runner", "reporter", "sinks"),
     ("wire",),
     ("roles",),

@@ -1,0 +1,198 @@
+"""The look-ahead: which questions are asked before pytest reaches them, and the stages that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from .cast import Cast
+from .engine import Ask, Engine, Stage
+from .fixtureruns import FixtureRuns, ahead_of
+from .items import QuestionItem
+from .machines import Link
+from .plan import Plan, Planned
+from .runlog import DEAD_FILE, SUSPECTS_FILE, Log, RunLog, read_rows, results_files
+from .seat import ANY_TEST, Seat, watch_of, window
+
+Upcoming = Callable[[], pytest.Item | None]
+"""Gives the item that this process reaches next and that it has not given yet; None where it knows none now."""
+
+
+class LookAhead:
+    """Keeps the engine of this process filled with what comes next."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        runs: Planned,
+        in_tests: FixtureRuns,
+        seat: Callable[[], Seat],
+        cast: Callable[[Plan], Cast],
+        upcoming: Callable[[pytest.Session], Upcoming] | None = None,
+    ) -> None:
+        self._config = config
+        self._plans = runs.plans
+        self._in_tests = in_tests
+        self._seat = cache(seat)
+        self._cast = cast
+        self._upcoming = upcoming or _rest_of_session
+        self._ahead: Upcoming | None = None
+        self.engine: Engine | None = None
+        """None before the first question is reached: nothing is built while collecting."""
+        self._stages: dict[str, Stage] = {}
+        self._window = 0
+        self._offered: set[str] = set()
+        self._reached = 0
+        self._sizes = 0, 0
+        self._suspects: frozenset[str] = frozenset()
+        self._signals: Path | None = None
+        self._link: Link | None = None
+
+    @property
+    def limit(self) -> int:
+        """Pairs that may be in flight now; 0 before the first question."""
+        return self.engine.limit if self.engine is not None else 0
+
+    def reach(self, item: pytest.Item, ask: Ask) -> Engine:
+        """Have `ask` asked, now that pytest has reached its item, and what comes behind it; return who answers it."""
+        engine = self.engine or self._open(item.session)
+        self._reached += 1
+        self._top_up(engine, item, ask)
+        return engine
+
+    def put(self, item: pytest.Item, ask: Ask) -> Engine:
+        """Have asked what a test puts, unless that has happened ahead; return who answers it."""
+        engine = self.engine or self._open(item.session)
+        if ahead_of(item) == ask:
+            self._reached += item.nodeid not in self._offered
+            self._top_up(engine, item, ask)
+        else:
+            self._recall_dead()
+            self._stage_of(ask.run)
+            engine.offer([ask])
+        return engine
+
+    def pass_by(self, item: pytest.Item) -> None:
+        """Take in that a test is reached that may have been asked ahead, whether it asks or not."""
+        self._reached += item.nodeid in self._offered
+
+    def send(self) -> None:
+        """Bring what has been written to the controller, where that is on another machine."""
+        if self._link is not None:
+            self._link.send()
+
+    def close(self) -> None:
+        """Stop asking; a second time does nothing."""
+        if self.engine is not None:
+            self.engine.close()
+        for stage in self._stages.values():
+            if stage.log is not None:
+                stage.log.close()
+
+    def _open(self, session: pytest.Session) -> Engine:
+        seat = self._seat()
+        self._signals, self._link = seat.signals, seat.link
+        self._stages = {plan.name: self._stage(plan, seat) for plan in self._plans}
+        self.engine = Engine(self._stages, concurrency=seat.concurrency, watch=watch_of(seat))
+        self._window = window(seat.concurrency, self._config)
+        self._ahead = self._upcoming(session)
+        return self.engine
+
+    def _stage_of(self, run: str) -> Stage:
+        """Return the stage of a run; that of a test function's is made when its first question is put."""
+        if run not in self._stages:
+            assert self.engine is not None
+            self._stages[run] = self._stage(self._in_tests.plan(run), self._seat())
+            self.engine.add(run, self._stages[run])
+        return self._stages[run]
+
+    def _stage(self, plan: Plan, seat: Seat) -> Stage:
+        """Return where a run's questions are answered and judged, with what an earlier session has left of it."""
+        cast, options, run_dir = self._cast(plan), plan.options, seat.run_dirs.get(plan.name)
+        assert cast.answerer is not None
+        assert cast.judge is not None
+        log: Log | None = None
+        if run_dir is not None:
+            log = RunLog(run_dir / seat.results_name)
+        elif seat.link is not None:
+            log = seat.link.log(plan.name)
+        known = read_rows(results_files(run_dir))[0] if run_dir is not None else {}
+        return Stage(
+            cast.answerer,
+            cast.judge,
+            options.timeout,
+            (options.answer_llm or "", options.judge_llm or ""),
+            *seat.limits.get(ANY_TEST if plan.in_tests else plan.name, (None, None)),
+            log=log,
+            known=known,
+        )
+
+    def _top_up(self, engine: Engine, item: pytest.Item, ask: Ask) -> None:
+        """Offer `item` itself where that has not happened, and what comes behind it as far as the window goes."""
+        batch = []
+        if item.nodeid not in self._offered:
+            self._offered.add(item.nodeid)
+            batch.append(ask)
+        room = self._window - (len(self._offered) - self._reached)
+        if room > self._window // 8 or batch:  # in batches: a look at an xdist queue costs its length
+            self._recall_dead()
+            batch += self._next(room)
+        for run in {each.run for each in batch}:
+            self._stage_of(run)
+        if batch:
+            engine.offer(batch)
+
+    def _next(self, count: int) -> Iterator[Ask]:
+        assert self._ahead is not None
+        while count > 0 and (item := self._ahead()) is not None:
+            is_known = item.nodeid in self._offered or item.nodeid in self._suspects
+            ask = item.ask if isinstance(item, QuestionItem) else ahead_of(item)
+            if ask is not None and not is_known and not _may_be_skipped(item):
+                self._offered.add(item.nodeid)
+                count -= 1
+                yield ask
+
+    def _recall_dead(self) -> None:
+        """Learn what a worker that has died had written (it is not asked for again), and what may have killed it."""
+        if self._link is not None:
+            self._suspects = self._link.suspects
+            for run, rows in self._link.heard_rows():
+                self._stage_of(run).known.update(rows)
+        if self._signals is None:
+            return
+        dead, suspects = self._signals / DEAD_FILE, self._signals / SUSPECTS_FILE
+        sizes = _size(dead), _size(suspects)
+        if sizes != self._sizes:
+            self._sizes = sizes
+            for stage in self._stages.values():
+                if isinstance(stage.log, RunLog):
+                    rows, _ = read_rows(stage.log.path.parent / name for name in _lines(dead))
+                    stage.known.update(rows)
+            self._suspects = frozenset(_lines(suspects))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def _rest_of_session(session: pytest.Session) -> Upcoming:
+    """Give the items in the order in which pytest runs them."""
+    items = iter(session.items)
+    return lambda: next(items, None)
+
+
+def _may_be_skipped(item: pytest.Item) -> bool:
+    """Tell whether somebody has put a skip mark on the item: then it is asked only when it is reached."""
+    if isinstance(item, QuestionItem) and len(item.own_markers) == 1:
+        return False
+    return any(mark.name in ("skip", "skipif") for mark in item.iter_markers())
