@@ -1,4 +1,4 @@
-"""The engine: one event loop in a background thread, and one coroutine per question: answer, then judge."""
+"""The engine: one coroutine per question on one event loop: answer, then judge."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any
 
 from .errors import ModelError, RunError, RunStopped
 from .intake import take_judgement, take_reply
-from .judges.protocol import Judge
 from .judges.sentinels import after_sentinel
 from .line import Budget, Line, OutOfTime
+from .loopthread import LoopThread
 from .models.importing import error_line
-from .models.protocol import Answerer
-from .records import Failure, Judgement, Question, QuestionResult, Reply, Usage, Verdict
-from .runlog import Key, Log, Row, merged, usage_of
-
-T = TypeVar("T")
+from .records import Failure, Judgement, QuestionResult, Reply, Usage, Verdict
+from .runlog import Row, merged, usage_of
+from .stage import Ask, Place, Stage
 
 GRACE_S = 1.0
 """How long requests that are under way may go on after a stop, so that what was paid for arrives."""
@@ -29,74 +26,6 @@ _ROLES = ("answer", "judge")
 _WATCH_S = 0.25
 _WAKE_S = 0.02
 """How long the thread that waits sleeps on: what finishes meanwhile is told with it, at one switch of threads."""
-
-
-Place = tuple[str, str, int, str]
-"""What names one piece of work in the engine: `(run, question id, repeat, part)`."""
-
-
-class Ask(NamedTuple):
-    """One question to be put once; `repeat` counts from 1."""
-
-    question: Question
-    repeat: int = 1
-    run: str = ""
-    """The run that it belongs to: the name of its stage."""
-    part: Literal["pair", "answer", "verdict"] = "pair"
-    """What is wanted: an answer and its verdict, or one of them."""
-    reply: Reply | None = None
-    """The answer that is to be judged, where only a verdict is wanted."""
-
-    @property
-    def key(self) -> Key:
-        return self.question.id, self.repeat
-
-    @property
-    def place(self) -> Place:
-        return self.run, self.question.id, self.repeat, self.part
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One run's part of the engine: who answers, who judges, and what is kept and known of its rows."""
-
-    answerer: Answerer
-    judge: Judge
-    timeout: float
-    """Seconds that one question may spend; 0 = any."""
-    names: tuple[str, str] = ("the answer model", "the judge")
-    """How messages call both; stages that name the same one share what is learnt of it."""
-    answer_limit: int | None = None
-    """Requests at once to the answer model; None where it sets no bound."""
-    judge_limit: int | None = None
-    log: Log | None = None
-    known: dict[Key, Row] = field(default_factory=dict)
-    """Rows of the run log: what is finished is not asked again."""
-    answered: dict[Key, tuple[Reply, float]] = field(default_factory=dict)
-    """Answers that stand in the log and wait for somebody to want a verdict; with the seconds spent."""
-
-
-class LoopThread:
-    """An event loop in a daemon thread: it never keeps the process alive."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="simpleqa-loop", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        self.loop.close()
-
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Run `work` on the loop and return what it returns; raise TimeoutError after `timeout` seconds."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout)
-
-    def close(self) -> None:
-        """Stop the loop and wait a moment for its thread."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(1.0)
 
 
 class Engine:

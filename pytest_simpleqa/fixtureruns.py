@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import pytest
 
-from .engine import Ask
 from .errors import OptionError
 from .fixtures import HANDLE, SimpleQA
 from .items import keywords_of, label_of
@@ -19,6 +18,7 @@ from .options import Options
 from .plan import Plan
 from .records import QuestionResult, Reply
 from .runlog import Key
+from .stage import Ask
 
 MARK = "simpleqa_dataset"
 _ROW = "simpleqa"

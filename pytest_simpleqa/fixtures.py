@@ -12,8 +12,8 @@ from .errors import ModelError, SimpleQAError
 from .records import Question, QuestionResult, Reply
 
 if TYPE_CHECKING:  # a session that asks nothing loads nothing of them
-    from .engine import Ask
     from .fixtureruns import FixtureRuns
+    from .stage import Ask
 
 T = TypeVar("T")
 Put = Callable[["Ask"], Reply | QuestionResult]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from .dataset import slug
-from .engine import Ask
 from .plan import Plan
 from .records import QuestionResult, Verdict
+from .stage import Ask
 
 
 class QuestionFailed(AssertionError):

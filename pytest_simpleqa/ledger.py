@@ -12,7 +12,6 @@ from typing import Any
 
 from . import wording
 from .cast import Cast
-from .engine import Ask
 from .errors import RunError
 from .gates import Gates
 from .metrics import Counts
@@ -22,6 +21,7 @@ from .report import Report
 from .reportbuild import build_report
 from .rundir import RunDir, versions
 from .runlog import Key
+from .stage import Ask
 
 
 class Steps:

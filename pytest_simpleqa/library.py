@@ -17,7 +17,7 @@ from typing import Any, Literal
 from .caller import Caller, awaited, current_caller
 from .cast import Cast, Casting
 from .dataset import load_dataset, select
-from .engine import Ask, Engine, Stage
+from .engine import Engine
 from .errors import OptionError, RunStopped
 from .evals.completion import completion_functions
 from .judges.parse import parse_paper, parse_verdict
@@ -33,6 +33,7 @@ from .records import Dataset, QuestionResult, Verdict
 from .report import Report
 from .reportbuild import build_report
 from .runevents import Event, done_event, progress_event, start_event
+from .stage import Ask, Stage
 from .wording import one_line, progress_line
 
 Function = Callable[[Any], Any]

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from .cast import Cast
-from .engine import Ask, Engine, Stage
+from .engine import Engine
 from .fixtureruns import FixtureRuns, ahead_of
 from .items import QuestionItem
 from .machines import Link
 from .plan import Plan, Planned
 from .runlog import DEAD_FILE, SUSPECTS_FILE, Log, RunLog, read_rows, results_files
 from .seat import ANY_TEST, Seat, watch_of, window
+from .stage import Ask, Stage
 
 Upcoming = Callable[[], pytest.Item | None]
 """Gives the item that this process reaches next and that it has not given yet; None where it knows none now."""

@@ -12,11 +12,11 @@ import pytest
 
 from .dataset import read_dataset, select
 from .download import dataset_name, fetch
-from .engine import Ask
 from .errors import OptionError, SimpleQAError
 from .models.spec import split_spec, split_specs
 from .options import Options
 from .records import Dataset
+from .stage import Ask
 
 if TYPE_CHECKING:  # most sessions run no eval of a registry
     from .evals.data import Samples

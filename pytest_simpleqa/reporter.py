@@ -15,7 +15,6 @@ import pytest
 
 from . import jsonreport, terminal, wording
 from .ending import Ending
-from .engine import Ask
 from .errors import OptionError, RunError, SimpleQAError
 from .fixtureruns import FixtureRun, FixtureRuns
 from .gates import Gates
@@ -32,6 +31,7 @@ from .runevents import Event, done_event, progress_event, start_event
 from .runlog import Key
 from .screen import Screen, status_word
 from .secret import without_password
+from .stage import Ask
 from .wording import many
 
 _UNTOLD_S = 5.0

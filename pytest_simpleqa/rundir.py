@@ -15,7 +15,6 @@ from uuid import uuid4
 import pytest
 
 from . import resume
-from .engine import Ask
 from .errors import RunError
 from .plan import Plan
 from .records import QuestionResult
@@ -30,6 +29,7 @@ from .runlog import (
     results_files,
     write_run_json,
 )
+from .stage import Ask
 
 Described = tuple[Mapping[str, Any], Mapping[str, Any]]
 """What the Report says of the answer model and of the judge."""

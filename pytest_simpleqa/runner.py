@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from .cast import Cast
-from .engine import Ask
 from .errors import RunStopped, SimpleQAError
 from .fixtureruns import FixtureRuns
 from .fixtures import HANDLE
@@ -26,6 +25,7 @@ from .plan import Plan, Planned
 from .protocol import PlainProtocol, is_plain
 from .records import QuestionResult, Reply
 from .seat import Seat
+from .stage import Ask
 from .surroundings import start_servers
 
 _COLLECT_EVERY = 50_000

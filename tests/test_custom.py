@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.engine import Ask, Engine, Stage
+from pytest_simpleqa.engine import Engine
 from pytest_simpleqa.errors import ModelError, RunError, SimpleQAError, SpecError
 from pytest_simpleqa.evals.build import build_eval
 from pytest_simpleqa.evals.onecall import calls_twice
@@ -27,6 +27,7 @@ from pytest_simpleqa.models.callables import callable_model
 from pytest_simpleqa.models.protocol import Model
 from pytest_simpleqa.records import Prompt, QuestionResult, Reply
 from pytest_simpleqa.runlog import RunLog, read_rows
+from pytest_simpleqa.stage import Ask, Stage
 
 stands_in = pytest.mark.skipif(has_evals(), reason="the evals package itself is installed, with words of its own")
 EXAMPLE = Path(__file__).resolve().parents[1] / "conftest_examples" / "evals_custom"

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.engine import Ask, Engine, Stage
+from pytest_simpleqa.engine import Engine
 from pytest_simpleqa.errors import ModelError, RunError, RunStopped
 from pytest_simpleqa.intake import MAX_ANSWER_CHARS
 from pytest_simpleqa.models.spec import PromptAnswerer
 from pytest_simpleqa.prompts import Template
 from pytest_simpleqa.records import Failure, Judgement, Prompt, Question, QuestionResult, Reply, Verdict
 from pytest_simpleqa.runlog import RunLog, read_rows
+from pytest_simpleqa.stage import Ask, Stage
 from pytest_simpleqa.testing import FakeJudge, FakeModel, fake_dataset
 
 HOURS = 3600.0
@@ -469,7 +470,7 @@ def test_slow_down_lowers_what_may_be_in_flight() -> None:
 def test_the_loop_never_keeps_the_process_alive() -> None:
     """A process ends by itself with a question in flight and an engine that nobody closed."""
     code = (
-        "from pytest_simpleqa.engine import Ask, Engine, Stage\n"
+        "from pytest_simpleqa.engine import Engine\nfrom pytest_simpleqa.stage import Ask, Stage\n"
         "from pytest_simpleqa.models.spec import PromptAnswerer\n"
         "from pytest_simpleqa.prompts import Template\n"
         "from pytest_simpleqa.testing import *\n"

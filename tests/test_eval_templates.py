@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa.engine import Ask, Engine, Stage
+from pytest_simpleqa.engine import Engine
 from pytest_simpleqa.errors import ModelError, SimpleQAError
 from pytest_simpleqa.evals.build import build_eval
 from pytest_simpleqa.evals.protocol import Eval
 from pytest_simpleqa.evals.registry import EvalSpec, Registry
 from pytest_simpleqa.evals.scores import half_sample_std
 from pytest_simpleqa.records import Prompt, QuestionResult, Reply, Verdict
+from pytest_simpleqa.stage import Ask, Stage
 from pytest_simpleqa.testing import FakeModel
 
 CLASSES = {

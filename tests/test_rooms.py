@@ -15,13 +15,13 @@ import pytest_simpleqa
 HOUSE = Path(pytest_simpleqa.__file__).parent
 
 BELOW = (
-    ("errors", "secret", "paths"),
+    ("errors", "secret", "paths", "loopthread"),
     ("records", "download", "rows", "retry", "confidence", "backlog"),
     ("prompts", "dataset", "metrics", "reportparts", "runlog", "trust", "intake", "databaseaddress"),
     ("models", "intervals"),
-    ("agreement", "calibration"),
+    ("agreement", "calibration", "caller"),
     ("judges", "report", "resume"),
-    ("line", "cast", "payload", "caller", "runevents", "wording", "testing", "pairing", "reportfile", "openaievents"),
+    ("line", "stage", "cast", "payload", "runevents", "wording", "testing", "pairing", "reportfile", "openaievents"),
     ("engine", "evals", "textline", "baseline", "repeats", "gate", "eventlog", "databasetables"),
     ("reportbuild", "database"),
     ("library", "comparison", "certaintytext", "comparisontext", "ratestable", "decision", "runfolder"),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_simpleqa.dataset import read_dataset
-from pytest_simpleqa.engine import Ask, Engine, Stage
+from pytest_simpleqa.engine import Engine
 from pytest_simpleqa.errors import ModelError, OptionError
 from pytest_simpleqa.judges.judge import FunctionJudge, ModelJudge, ReplayJudge, RulesJudge
 from pytest_simpleqa.judges.protocol import Judge
@@ -23,6 +23,7 @@ from pytest_simpleqa.models.spec import PromptAnswerer
 from pytest_simpleqa.prompts import Template
 from pytest_simpleqa.records import Failure, Judgement, Question, QuestionResult, Reply, Verdict
 from pytest_simpleqa.runlog import RunLog, read_rows
+from pytest_simpleqa.stage import Ask, Stage
 from pytest_simpleqa.testing import FakeJudge, FakeModel, fake_dataset
 
 CAPITALS = (

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_simpleqa.engine import Ask, Engine, Stage
+from pytest_simpleqa.engine import Engine
 from pytest_simpleqa.errors import SimpleQAError
 from pytest_simpleqa.evals.build import CLASSES, build_eval
 from pytest_simpleqa.evals.protocol import Eval
@@ -30,6 +30,7 @@ from pytest_simpleqa.evals.registry import EvalSpec, Registry
 from pytest_simpleqa.models.protocol import Answerer
 from pytest_simpleqa.models.shapes import as_text
 from pytest_simpleqa.records import Prompt, Question, QuestionResult, Reply, Verdict
+from pytest_simpleqa.stage import Ask, Stage
 
 DRAWN = {"Match": 11, "Includes": 9, "FuzzyMatch": 7, "JsonMatch": 3}
 """How many evals of each class are drawn."""
