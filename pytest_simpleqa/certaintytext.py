@@ -34,7 +34,7 @@ def repeats_words(found: Mapping[str, Any]) -> str:
 
 def calibration_words(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the confidences are worth, a line each."""
-    left_out = ((found["no_confidence"], "stated none"), (found["out_of_range"], "out of range"))
+    left_out = ((found["no_confidence"], "stated none"), (found["out_of_range"], "not in 0 to 1"))
     missing = "".join(f", {number:,} {words}" for number, words in left_out if number)
     average, right = rate(found["confidence"]), rate(found["accuracy"])
     yield f"{average} on average, {right} right, of {many(found['n'], 'answer')}{missing}"
@@ -48,5 +48,5 @@ def calibration_words(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _points(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the curve's points at the shares that are shown; equally sure answers may leave fewer."""
-    reached = (next(point for point in found["curve"] if point["coverage"] >= share - 1e-9) for share in _SHOWN)
-    return list({point["threshold"]: point for point in reached}.values())
+    reached = (next((point for point in found["curve"] if point["coverage"] >= share - 1e-9), None) for share in _SHOWN)
+    return list({point["threshold"]: point for point in reached if point is not None}.values())

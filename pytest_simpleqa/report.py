@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 from .errors import RunError
 from .metrics import INTERVAL_RATES, Counts, Interval, Rates
 from .records import QuestionResult, Verdict
+from .reportparts import shown
 
 SCHEMA_VERSION = 1
 UNSPECIFIED = "(unspecified)"
@@ -233,13 +234,8 @@ def _get(data: Mapping[str, Any], key: str, kind: type, default: Any = _REQUIRED
         raise RunError(f"the key '{key}' is missing")
     # bool is an int to Python, but not to the document.
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise RunError(f"'{key}' is {_shown(value)}, which is not {_WORDS[kind]}")
+        raise RunError(f"'{key}' is {shown(value)}, which is not {_WORDS[kind]}")
     return value
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _read_counts(data: Mapping[str, Any]) -> dict[str, Any]:

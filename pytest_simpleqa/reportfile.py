@@ -11,6 +11,7 @@ from typing import Any
 
 from .errors import RunError
 from .report import Report
+from .reportparts import require_parts
 
 
 def read_report(path: Path) -> Report:
@@ -22,9 +23,11 @@ def read_report(path: Path) -> Report:
     except (ValueError, RecursionError) as error:
         raise RunError(f"{path}: not a Report, which is strict JSON in UTF-8: {error}") from error
     try:
-        return Report.from_json(data)
+        report = Report.from_json(data)
+        require_parts(data)
     except RunError as error:
         raise RunError(f"{path}: not a Report: {error}") from error
+    return report
 
 
 def _refuse_constant(word: str) -> Any:

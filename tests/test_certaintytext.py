@@ -57,7 +57,7 @@ def test_confidences_are_told_in_three_lines() -> None:
 def test_what_has_no_usable_confidence_is_told() -> None:
     """Missing and impossible confidences are told by number; without any usable one there is one line."""
     (_, first), *_ = certainty_lines(confident(extra={1: None, 2: 85, 3: -1}))
-    assert first.endswith("of 7 answers, 1 stated none, 2 out of range")
+    assert first.endswith("of 7 answers, 1 stated none, 2 not in 0 to 1")
     lines = list(certainty_lines(confident(extra=dict.fromkeys(range(10)))))
     assert lines == [("confidence", "- on average, - right, of 0 answers, 10 stated none")]
 

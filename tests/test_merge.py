@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_simpleqa.calibration import calibration
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.mergereports import NamedReport, merge_reports
 from pytest_simpleqa.reportfile import read_report, write_report
@@ -161,7 +162,7 @@ def test_a_calibration_that_no_longer_follows_is_told_of(simpleqa: Command, tmp_
     """Where Reports with a calibration keep only some of their rows, the merged one has none, and says so."""
     for part, letters in ((1, "AAB"), (2, "BBA")):
         report, _ = run(letters, max_samples=1, options={"shard": [part, 2], "max_samples": 1})
-        write_report(replace(report, calibration={"n": 3}), tmp_path / f"part{part}.json")
+        write_report(replace(report, calibration=calibration([], asked=True)), tmp_path / f"part{part}.json")
     status, _, err = simpleqa("merge", "part1.json", "part2.json", "--out", "merged.json")
     assert status == 0, err
     assert "so not known either: the calibration\n" in err

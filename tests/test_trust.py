@@ -70,8 +70,8 @@ def test_what_came_of_the_sentinels_is_counted() -> None:
 def test_kinds_that_the_judge_was_not_shown_are_told() -> None:
     """A judge who has passed may be blind to what it was not tried with."""
     assert in_words(counted(4, 0)) == "the judge passed all 4 sentinels (abstention, other gold not tried)"
-    three = [gold(1), result(2, "abstention", *["not_attempted"] * 2), result(3, "other_gold", *["incorrect"] * 2)]
-    found = tally(three)
+    refusal = result(2, "abstention", "not_attempted", "not_attempted")
+    found = tally([gold(1), refusal, result(3, "other_gold", "incorrect", "incorrect")])
     assert found is not None
     assert in_words(found) == "the judge passed all 3 sentinels"
 
