@@ -1,10 +1,8 @@
-"""The process that reports: gathers results, tells how far the runs are, writes the Reports, sets the exit status."""
+"""The process that reports: gathers results, writes the Reports, sets the exit status."""
 
 from __future__ import annotations
 
-import shlex
 import sys
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,29 +11,25 @@ from typing import Any
 
 import pytest
 
-from . import jsonreport, terminal, wording
+from . import jsonreport, wording
 from .ending import Ending
 from .errors import OptionError, RunError, SimpleQAError
 from .fixtureruns import FixtureRun, FixtureRuns
 from .gates import Gates
 from .items import QuestionItem, RefusedEval, wants_failed_of_none
-from .ledger import Ledger, Steps, announcement, progress_line
-from .manyruns import SUMMARIES_SHOWN, many_runs_lines
+from .ledger import Ledger
 from .options import Options
 from .payload import PackedPayload, Payload
 from .plan import Plan
+from .progress import Progress
 from .records import Failure, QuestionResult
 from .report import Report
 from .reportfile import report_text, write_report
-from .runevents import Event, done_event, progress_event, start_event
+from .runevents import Event, done_event
 from .runlog import Key
 from .screen import Screen, status_word
-from .secret import without_password
 from .stage import Ask
-from .wording import many
-
-_UNTOLD_S = 5.0
-"""So long no progress line is shown, unless the user has said how often."""
+from .summary import show_summary
 
 
 class Reporter:
@@ -62,18 +56,10 @@ class Reporter:
         self._open_ledger = open_ledger
         self._ending = Ending()
         self.ledgers = {ledger.plan.name: ledger for ledger in ledgers}
-        self._limits: dict[str, int] = {}
-        """By worker: pairs that may be in flight there now, fewer while a service says slow down."""
-        self._steps = Steps(options.progress_pct)
-        """Of all runs together."""
-        self._told: set[str] = set()
-        """Notices that several runs may have in common."""
-        self._progress_of: Ledger | None = None
-        """Whose progress line is due."""
+        self._progress = Progress(config, options, self.ledgers, screen, self._tell)
         self._own_failures = 0
         self._is_finished = False
         self._session: pytest.Session | None = None
-        self._began = time.monotonic()
 
     # --- start -----------------------------------------------------------------------------
 
@@ -109,12 +95,9 @@ class Reporter:
         selected |= {run.plan.name: list(run.items.values()) for run in in_tests}
         for ledger in self.ledgers.values():
             ledger.begin(selected[ledger.plan.name])
-        begun = [ledger for ledger in self.ledgers.values() if ledger.selected]
-        if begun and self._asks and self._tells_in_brief:
-            self._screen.say(f"{many(len(begun), 'run')}: {announcement(begun)}", least_verbosity=-1)
-        self._began = time.monotonic()
-        for ledger in self.ledgers.values():
-            self._begin(ledger, selected[ledger.plan.name])
+            self._tell_of_none_failed(ledger)
+        if self._asks:
+            self._progress.begin()
 
     def _join(self, plan: Plan) -> None:
         """Open the ledger of a test function's run, and its directory. Raises pytest.UsageError."""
@@ -135,19 +118,11 @@ class Reporter:
                     f"{flag}={path_of(name)}: {name} and {other} would write the same file; put {{name}} into its name"
                 )
 
-    def _begin(self, ledger: Ledger, selected: Sequence[Key]) -> None:
-        name = ledger.plan.name
-        if not selected and wants_failed_of_none(self._config, (i for i in self._ask_of if ledger.plan.holds(i))):
-            self._screen.say(f"{name}: no question has failed last time, so none is asked", least_verbosity=-1)
-        if not selected or not self._asks:
-            return
-        if not self._tells_in_brief:
-            self._screen.say(self._named(ledger, announcement([ledger])), least_verbosity=-1)
-        for notice in ledger.notices():
-            if notice not in self._told:
-                self._told.add(notice)
-                self._screen.warn(notice)
-        self._tell(start_event(name, len(selected), *ledger.specs))
+    def _tell_of_none_failed(self, ledger: Ledger) -> None:
+        mine = (node_id for node_id in self._ask_of if ledger.plan.holds(node_id))
+        if not ledger.selected and wants_failed_of_none(self._config, mine):
+            line = f"{ledger.plan.name}: no question has failed last time, so none is asked"
+            self._screen.say(line, least_verbosity=-1)
 
     # --- results ---------------------------------------------------------------------------
 
@@ -156,11 +131,8 @@ class Reporter:
         carried = hasattr(report, "simpleqa")
         self._hear(report)
         yield
-        if carried and self._tells_in_brief:
-            self._progress_of_all()
-        if self._progress_of is not None:  # not before: the terminal is to show the question's own letter first
-            self._progress(self._progress_of)
-            self._progress_of = None
+        if carried:
+            self._progress.tell()  # not before: the terminal is to show the question's own letter first
         if report.when != "call" and report.passed and report.nodeid in self._ask_of:
             self._screen.let_go(report)
 
@@ -168,7 +140,7 @@ class Reporter:
         carried = report.__dict__.pop("simpleqa", None)
         if carried is not None:
             payload = carried if isinstance(carried, Payload) else self._opened(carried)
-            self._limits[getattr(report, "worker_id", "")] = payload.limit
+            self._progress.hear_limit(getattr(report, "worker_id", ""), payload.limit)
             ledger = self.ledgers[payload.run]
             if ledger.plan.in_tests:  # the test passes or fails as its own assertions say
                 self._enter(ledger, payload.result, is_kept=True)
@@ -200,7 +172,7 @@ class Reporter:
 
     def _enter(self, ledger: Ledger, result: QuestionResult, *, is_kept: bool) -> None:
         if ledger.take(result, is_kept=is_kept):
-            self._progress_of = ledger
+            self._progress.is_due(ledger)
         self._config.hook.pytest_simpleqa_result(result=result, run=ledger.plan.name)
 
     @pytest.hookimpl(tryfirst=True)
@@ -212,42 +184,6 @@ class Reporter:
         if report.when == "call" and report.skipped and report.nodeid in self._ask_of:
             return "", "", ""  # a question that a stop has left unasked
         return None
-
-    def _progress(self, ledger: Ledger) -> None:
-        room = self._screen.width - len(self._named(ledger, ""))
-        line = progress_line([ledger], in_flight=self._slowed_to, width=room)
-        done, total = len(ledger.results), ledger.selected
-        if done < total and not self._tells_in_brief and self._is_worth_telling:
-            self._screen.say(self._named(ledger, line), least_verbosity=0)
-        self._tell(progress_event(ledger.plan.name, done, total, line))
-
-    def _progress_of_all(self) -> None:
-        """Tell how far the session is, where it holds too many runs to tell of each."""
-        ledgers = list(self.ledgers.values())
-        done, total = sum(len(each.results) for each in ledgers), sum(each.selected for each in ledgers)
-        if self._steps.reached(done, total) and done < total and self._is_worth_telling:
-            line = progress_line(ledgers, in_flight=self._slowed_to, width=self._screen.width)
-            self._screen.say(line, least_verbosity=0)
-
-    @property
-    def _is_worth_telling(self) -> bool:
-        """Whether a progress line tells anybody anything: a run of a few seconds is over before it is read."""
-        return self._options.tells_progress or time.monotonic() - self._began >= _UNTOLD_S
-
-    @property
-    def _slowed_to(self) -> int:
-        """Pairs in flight where a service has slowed the runs down, else 0."""
-        limit = sum(self._limits.values())
-        return limit if limit < self._options.concurrency else 0
-
-    @cached_property
-    def _tells_in_brief(self) -> bool:
-        """Whether there are so many runs that the screen tells of them together; under -v of each all the same."""
-        return len(self.ledgers) > SUMMARIES_SHOWN and self._config.get_verbosity() < 1
-
-    def _named(self, ledger: Ledger, line: str) -> str:
-        """Say which run a line is about, where there are several."""
-        return f"{ledger.plan.name}: {line}" if len(self.ledgers) > 1 else line
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -344,54 +280,7 @@ class Reporter:
         return self._options.out_of(ledger.plan.name)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        verbosity = self._config.get_verbosity()
-        for ledger in () if self._tells_in_brief else self._reported:
-            report = ledger.report
-            assert report is not None
-            if verbosity > -2:
-                terminalreporter.write_sep("=", "simpleqa")
-            written = self._out(ledger) or ledger.run_dir.path / "report.json"
-            self._screen.show(
-                terminal.summary_lines(
-                    report,
-                    width=self._screen.width,
-                    colour=True,
-                    run_dir=_relative(ledger.run_dir.path),
-                    out=_relative(written),
-                    verbosity=verbosity,
-                    node_id=ledger.plan.node_id,
-                    results=list(ledger.in_order()),
-                    resume=self._resume_command(ledger) if report.n < report.selected else None,
-                )
-            )
-
-        if len(self._reported) > SUMMARIES_SHOWN:
-            if verbosity > -2:
-                terminalreporter.write_sep("=", "simpleqa")
-            self._screen.show(self._table(verbosity))
-
-    def _table(self, verbosity: int) -> list[terminal.Line]:
-        """Return the summary of all runs in one."""
-        done = [ledger for ledger in self._reported if ledger.report is not None]
-        unfinished = next((each for each in done if each.report and each.report.n < each.report.selected), None)
-        return many_runs_lines(
-            [ledger.report for ledger in done if ledger.report is not None],
-            width=self._screen.width,
-            verbosity=verbosity,
-            rows=(result for ledger in done for result in ledger.in_order() if result.error is not None),
-            run_dirs=[Path(_relative(ledger.run_dir.path)) for ledger in done],
-            resume=self._resume_command(unfinished) if unfinished is not None else None,
-        )
-
-    def _resume_command(self, ledger: Ledger) -> str:
-        """Return what to type to go on with this run: the same command line, and its name."""
-        args = [without_password(str(arg)) for arg in self._config.invocation_params.args]
-        kept = [arg for arg in args if not arg.startswith("--simpleqa-resume=")]
-        if "--simpleqa-resume" in kept:
-            place = kept.index("--simpleqa-resume")
-            del kept[place : place + 2]
-        word = ledger.run_dir.path.name if len(self.ledgers) == 1 else "latest"
-        return shlex.join(["pytest", *kept, f"--simpleqa-resume={word}"])
+        show_summary(terminalreporter, self._screen, self._reported, self._config)
 
     def pytest_unconfigure(self) -> None:
         self._ending.restore_signals()
@@ -435,11 +324,3 @@ def _write_utf8(text: str) -> None:
     else:
         sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def _relative(path: Path) -> str:
-    """Return `path` as the user would type it here."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

@@ -38,7 +38,7 @@ ABOVE = (
     ("plan",),
     ("items", "surroundings", "scheduling", "screen", "ending", "rundir"),
     ("protocol", "jsonreport", "ledger", "fixtures", "machines"),
-    ("fixtureruns", "seat"),
+    ("fixtureruns", "seat", "progress", "summary"),
     ("lookahead",),
     ("runner", "reporter", "sinks"),
     ("wire",),
