@@ -15,6 +15,7 @@ from .download import dataset_name, fetch
 from .errors import OptionError, SimpleQAError
 from .models.spec import split_spec, split_specs
 from .options import Options
+from .prompts import ANSWER_TEMPLATE, Template
 from .records import Dataset
 from .stage import Ask
 
@@ -113,6 +114,7 @@ class Plan:
             if source.spec.name in str(error):
                 raise
             raise type(error)(f"{source.spec.name}: {error}") from None
+        options = _of_an_eval(options)
         return cls(source.spec.name, options, rows, _population(rows, options), source=source)
 
     def under(self, options: Options) -> Plan:
@@ -208,6 +210,12 @@ def planned(config: pytest.Config, options: Options, paths: Mapping[str, Path] |
         notices = tuple(registry.notes)
     _require_different_names(plans)
     return Planned(_with_picked(config, plans), refused, notices)
+
+
+def _of_an_eval(options: Options) -> Options:
+    """Return the options without what concerns datasets: no sentinel is missed where none is shown."""
+    prompt = options.answer_prompt
+    return replace(options, sentinels=0, answer_prompt=Template(ANSWER_TEMPLATE) if prompt.asks_confidence else prompt)
 
 
 def _population(rows: Dataset, options: Options) -> Dataset:

@@ -12,7 +12,7 @@ import pytest
 from .quiz import Quiz
 from .registries import an_eval, write_registry
 
-BOTH = pytest.mark.parametrize("workers", [(), ("-n0",), ("-n2",)], ids=["bare", "n0", "n2"])
+BOTH = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["bare", "n2"])
 EVALS = ("--simpleqa-registry-path=registry", "--simpleqa-eval=sums", "--simpleqa-eval=more")
 
 
@@ -30,7 +30,7 @@ def args(quiz: Quiz, *more: str) -> list[str]:
     return ["--simpleqa-dataset=quiz.csv", "--answer-llm=python:answers:answer", "--judge-llm=rules", *EVALS, *more]
 
 
-@BOTH
+@pytest.mark.parametrize("workers", [(), ("-n0",), ("-n2",)], ids=["bare", "n0", "n2"])
 def test_each_run_answers_for_its_own_gates(quiz: Quiz, workers: tuple[str, ...]) -> None:
     """A gate with a prefix is that run's, one without is everybody's, and one that fails fails the session."""
     gates = ("--simpleqa-gate=sums.dev.v0: accuracy >= 0", "--simpleqa-gate=accuracy <= 0.5")
@@ -90,3 +90,14 @@ def test_a_baseline_that_was_one_of_the_runs_is_that_runs_alone(quiz: Quiz, work
     )
     assert refused.status == 4, refused.text
     assert "the baseline sums.dev.v0.json is the run 'sums.dev.v0'" in refused.errors
+
+
+def test_what_concerns_the_dataset_doubts_no_eval(quiz: Quiz) -> None:
+    """Sentinels and stated confidences are the dataset's alone: an eval beside it is not held to them."""
+    asked = ("--simpleqa-sentinels=3", "--simpleqa-ask-confidence", "--simpleqa-out={name}.json")
+    session = quiz.apart(*args(quiz, *asked, "--simpleqa-gate=accuracy >= 0"))
+    assert session.status == 0, session.text + session.errors
+    known = json.loads((quiz.path / "quiz.csv.json").read_text())
+    other = json.loads((quiz.path / "sums.dev.v0.json").read_text())
+    assert {"sentinels", "calibration"} <= known.keys()
+    assert not {"sentinels", "calibration"} & other.keys()
