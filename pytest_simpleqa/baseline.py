@@ -107,6 +107,8 @@ def _from_recording(recorded: Recorded, run: Mapping[str, Any]) -> Baseline:
             # Our own lines tell an answer whose verdict is still to come; elsewhere none has come.
             finished=row.id is None or row.verdict is not None or row.error is not None,
             id=row.id,
+            question=row.question,
+            gold=row.gold,
             predicted=row.predicted,
         )
         for row in recorded.rows

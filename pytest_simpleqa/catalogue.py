@@ -40,9 +40,16 @@ def list_evals(registry: Registry, pattern: str, base: Path) -> list[Listed]:
     """
     listed = [_listed(registry, name, base) for name in registry.matching(pattern)]
     if not listed:
-        places = ", ".join(map(str, registry.dirs))
-        raise SpecError(f"no eval fits {pattern!r} in {places}; add --registry-path DIR, or see simpleqa evals list")
+        raise SpecError(_why_none(registry, pattern))
     return listed
+
+
+def _why_none(registry: Registry, pattern: str) -> str:
+    """Return why the list is empty, and what to type: a pattern that fits nothing, or registries without an eval."""
+    places = ", ".join(map(str, registry.dirs)) or "any registry"
+    if registry.matching("*"):
+        return f"no eval fits {pattern!r} in {places}; without a pattern simpleqa evals list shows them all"
+    return f"there is no eval in {places}; say where your registry lies: --registry-path DIR"
 
 
 def _listed(registry: Registry, name: str, base: Path) -> Listed:

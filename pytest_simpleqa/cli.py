@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from .catalogue import class_lines, list_evals, list_lines, show_lines
 from .commandline import parser
 from .comparisontext import comparison_lines
-from .errors import OptionError, RunStopped, SimpleQAError
+from .errors import OptionError, RunError, RunStopped, SimpleQAError
 from .evals.registry import Registry, registry_dirs
 from .gate import parse_gate
 from .gates import Gates
@@ -146,6 +147,7 @@ def _compare(args: argparse.Namespace) -> int:
     base = Path.cwd()
     before, now = (read_kept_run(word, base, args.dataset) for word in (args.base, args.new))
     report = decided(replace(now, report=replace(now.report, gates=())), args.gate, before, args.max_failures)
+    _require_shared(args, report.comparison or {})
     if args.markdown:
         sys.stdout.write(comparison_markdown(report))
     else:
@@ -153,6 +155,13 @@ def _compare(args: argparse.Namespace) -> int:
     for kept in (before, now):
         _note(kept)
     return exit_status(report)
+
+
+def _require_shared(args: argparse.Namespace, found: Mapping[str, Any]) -> None:
+    """Raise RunError where no question stands in both runs: there is nothing to put side by side."""
+    if not found.get("questions"):
+        golds = f"; {many(found['changed_gold'], 'question')} with another gold" if found.get("changed_gold") else ""
+        raise RunError(f"{args.base} and {args.new} have no question in common{golds}")
 
 
 # -- merge ----------------------------------------------------------------------------------------
@@ -178,22 +187,30 @@ def _judge_check(args: argparse.Namespace) -> int:
     others = [read_kept_run(word, base, args.dataset) for word in args.correct]
     params = {"temperature": 0, **dict(args.judge_llm_param)}
     check = check_judge(
-        labelled, args.judge_llm, params, concurrency=args.concurrency, limit=args.limit, hook=_progress
+        labelled, args.judge_llm, params, concurrency=args.concurrency, limit=args.limit, hook=_Progress()
     )
     _show(check_lines(check, _width(), others), sys.stdout)
     return PASSED
 
 
-def _progress(event: Event) -> None:
-    """Tell on standard error what is asked, before it is, and how far it is."""
-    if event.kind == "start":
+_QUIET_S = 5.0
+"""What is done sooner needs no word of how far it is."""
+
+
+class _Progress:
+    """Tells on standard error what is asked, before it is, and how far it is."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
         fields = event.fields
-        print(
-            visible(f"{many(int(fields['n_qs']), 'answer')} of {fields['dataset']} to {fields['judge']}"),
-            file=sys.stderr,
-        )
-    elif event.kind == "qa_progress":
-        print(f"{event.fields['done']} of {event.fields['total']}", file=sys.stderr)
+        if event.kind == "start":
+            self._started = time.monotonic()
+            text = f"{many(int(fields['n_qs']), 'answer')} of {fields['dataset']} to {fields['judge']}"
+            print(visible(text), file=sys.stderr)
+        elif event.kind == "qa_progress" and time.monotonic() - self._started >= _QUIET_S:
+            print(f"{int(fields['done']):,} of {int(fields['total']):,}", file=sys.stderr)
 
 
 # -- evals ----------------------------------------------------------------------------------------

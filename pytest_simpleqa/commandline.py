@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--version", action="version", version=f"pytest-simpleqa {version('pytest-simpleqa')}")
     whole.set_defaults(command=None)
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
-    a_run = "a run directory, its name in .simpleqa, a report.json or a recording with verdicts"
+    a_run = "a run directory, its name in .simpleqa, 'latest' there, a report.json or a recording with verdicts"
 
     report = _command(commands, "report", "print a run's summary and write its Report again")
     report.add_argument("run", metavar="RUN", help=a_run)
@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     _add_gates(comparing, baseline=False)
 
     merging = _command(commands, "merge", "make one run of the shards that several machines have asked")
-    merging.add_argument("runs", metavar="RUN", nargs="+", help="a run directory or its name in .simpleqa")
+    merging.add_argument("runs", metavar="RUN", nargs="+", help="a run directory, its name in .simpleqa or 'latest'")
     merging.add_argument(
         "--out", metavar="DIR_OR_FILE", help="a new run directory, or a FILE.json for the Report; '-' = standard output"
     )

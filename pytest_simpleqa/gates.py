@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .errors import OptionError
 from .records import Question
-from .report import Report
+from .report import UNSPECIFIED, Report
 
 if TYPE_CHECKING:  # a session without gates loads nothing of them
     from .baseline import Baseline
@@ -79,8 +79,9 @@ class Gates:
             if gate.slice is not None and not any(gate.holds_row(row) for row in rows):
                 known = sorted({gate.slice.name_in(row) for row in rows})
                 close = get_close_matches(gate.slice.name, known, n=1)
-                hint = f" (did you mean {close[0]!r}?)" if close else f"; there are {', '.join(known)}"
                 kind = gate.slice.kind.replace("_", " ")
+                there = f"this dataset has no {kind}s" if known == [UNSPECIFIED] else f"there are {', '.join(known)}"
+                hint = f" (did you mean {close[0]!r}?)" if close else f"; {there}"
                 where = f" of {name}" if name is not None else ""
                 alone = "; type 'NAME: ' before the gate for one run alone" if name is not None and not gate.run else ""
                 raise OptionError(

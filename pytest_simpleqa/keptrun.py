@@ -17,6 +17,7 @@ from .paths import typed_path
 from .records import Question, QuestionResult
 from .report import Report
 from .reportfile import read_report
+from .resume import newest_run
 from .runfolder import RunFolder, build, read_quietly
 from .runlog import results_files
 
@@ -62,7 +63,9 @@ def run_folder(path: Path) -> Path | None:
 
 
 def find_path(word: str, base: Path) -> Path:
-    """Return the path that `word` means: a path, or the name of a run in .simpleqa. Raises RunError."""
+    """Return the path that `word` means: `latest`, a path, or the name of a run in .simpleqa. Raises RunError."""
+    if word == "latest":
+        return newest_run(base / RUNS)
     path = typed_path(word, base)
     for each in (path, base / RUNS / word):
         if each.exists():
@@ -73,7 +76,7 @@ def find_path(word: str, base: Path) -> Path:
 
 
 def read_kept_run(word: str, base: Path, dataset: str | None = None) -> KeptRun:
-    """Return the run that `word` means: a run directory or its name in .simpleqa, a Report, or a recording.
+    """Return the run that `word` means: a run directory, its name in .simpleqa or `latest`, a Report, or a recording.
 
     `dataset` is the source of its questions, which are otherwise looked for. Raises SimpleQAError.
     """

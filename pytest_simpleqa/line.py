@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeVar
 
 from .errors import ModelError, RunStopped
-from .models.importing import error_line
+from .models.importing import error_line, where
 from .records import Reply
 from .retry import MAX_WAIT_S, Action, action_for, backoff
 
@@ -83,7 +83,7 @@ class Budget:
         except BaseException as error:
             if isinstance(error, (Exception, GeneratorExit)) or _is_being_cancelled():
                 raise
-            raise ModelError("exception", error_line(error)) from error
+            raise ModelError("exception", f"{error_line(error)}{where(error)}") from error
         finally:
             self.spent += time.monotonic() - began
 
@@ -201,7 +201,7 @@ class Line:
         except ModelError as error:
             return error
         except Exception as error:  # user code: a hook, a callable
-            return ModelError("exception", error_line(error))
+            return ModelError("exception", f"{error_line(error)}{where(error)}")
 
     def _delay_after(self, failure: ModelError, tries: int) -> float:
         """Return how long to wait: as long as the service says, longer where it says so again and again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ WAIT_S = 20.0
 """How long a session waits for another one to let go of a run."""
 _SAME = ("dataset", "answer", "judge", "answer_prompt", "grade_prompt")
 """Parts of run.json that a run and its resumption share."""
+_SHA256 = re.compile("[0-9a-f]{64}").fullmatch
 _TIED_TO_A_SESSION = ("dropped_params", "questions")
 
 
@@ -39,6 +41,14 @@ def find_run(word: str, base: Path, cwd: Path, content: Mapping[str, Any], *, al
     if own is not None or alone:
         return own or named[0]
     return next((path for path, old in runs if _is_of(old, content)), None) if word == "latest" else None
+
+
+def newest_run(base: Path) -> Path:
+    """Return the directory of the newest run in `base`. Raises RunError where there is none."""
+    newest = next(_newest_first(base), None)
+    if newest is None:
+        raise RunError(f"latest: there is no run in {base}")
+    return newest
 
 
 _Run = tuple[Path, Mapping[str, Any]]
@@ -140,5 +150,7 @@ def _is_complete(run_dir: Path) -> bool:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, str) and _SHA256(value):
+        return value[:8]
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else text[:77] + "..."

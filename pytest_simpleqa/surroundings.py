@@ -16,7 +16,7 @@ from .errors import OptionError, SpecError
 from .judges.sentinels import with_sentinels
 from .judges.spec import resolve_judge
 from .models.embedded import Embedded
-from .models.importing import error_line
+from .models.importing import error_line, where
 from .models.protocol import Answerer, Model
 from .models.spec import JUDGES_ONLY, Params, Surroundings, resolve_answerer, resolve_model, split_spec, split_specs
 from .models.stated import stating
@@ -108,7 +108,7 @@ def _wrappers(config: pytest.Config, answerer: Answerer) -> list[Any]:
     except SpecError:
         raise
     except Exception as error:  # the user's code: told in one line, as any bad spec
-        raise SpecError(f"the hook pytest_simpleqa_wrap failed: {error_line(error)}") from error
+        raise SpecError(f"the hook pytest_simpleqa_wrap failed: {error_line(error)}{where(error)}") from error
     return wrappers
 
 
@@ -128,7 +128,9 @@ def _model_hook(config: pytest.Config) -> Callable[[str], Model | None]:
         except SpecError:
             raise
         except Exception as error:  # the user's code: told in one line, as any bad spec
-            raise SpecError(f"{spec}: the hook pytest_simpleqa_model failed: {error_line(error)}") from error
+            raise SpecError(
+                f"{spec}: the hook pytest_simpleqa_model failed: {error_line(error)}{where(error)}"
+            ) from error
         return model
 
     return ask

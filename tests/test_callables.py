@@ -198,10 +198,13 @@ def test_half_a_surrogate_pair_is_replaced(load: Load) -> None:
     [
         ("return None", ("declined", "python:app_under_test:f returned None")),
         ("return 42", ("exception", "python:app_under_test:f returned int; wanted str")),
-        ("raise ValueError('two\\n  lines')", ("exception", "ValueError: two lines")),
-        ("raise KeyError", ("exception", "KeyError")),
-        ("raise SystemExit(3)", ("exception", "SystemExit: 3")),
-        ("import asyncio; raise asyncio.CancelledError('mine')", ("exception", "CancelledError: mine")),
+        ("raise ValueError('two\\n  lines')", ("exception", "ValueError: two lines (app_under_test.py, line 2)")),
+        ("raise KeyError", ("exception", "KeyError (app_under_test.py, line 2)")),
+        ("raise SystemExit(3)", ("exception", "SystemExit: 3 (app_under_test.py, line 2)")),
+        (
+            "import asyncio; raise asyncio.CancelledError('mine')",
+            ("exception", "CancelledError: mine (app_under_test.py, line 2)"),
+        ),
         ("from pytest_simpleqa.records import Reply; return Reply(None)", ("exception", None)),
         ("from pytest_simpleqa.records import Reply; return Reply('x', extra={'o': object()})", ("exception", None)),
         ("from pytest_simpleqa.errors import ModelError; raise ModelError('empty', 'mine')", ("empty", "mine")),
@@ -216,19 +219,31 @@ def test_a_failure_is_a_typed_value(load: Load, kind: str, body: str, expected: 
 
 def test_a_keyboard_interrupt_in_a_thread_is_a_failure(load: Load) -> None:
     """A callable that raises KeyboardInterrupt of its own does not interrupt the run."""
-    assert error_of(load("def f(prompt): raise KeyboardInterrupt")) == ("exception", "KeyboardInterrupt")
+    assert error_of(load("def f(prompt): raise KeyboardInterrupt")) == (
+        "exception",
+        "KeyboardInterrupt (app_under_test.py, line 1)",
+    )
 
 
 def test_stop_iteration_in_a_thread_is_a_failure(load: Load) -> None:
     """StopIteration, which futures refuse to carry, is an error like any other."""
-    assert error_of(load("def f(prompt): return next(iter(()))")) == ("exception", "StopIteration")
+    assert error_of(load("def f(prompt): return next(iter(()))")) == (
+        "exception",
+        "StopIteration (app_under_test.py, line 1)",
+    )
+
+
+def test_an_error_names_the_users_own_line(load: Load) -> None:
+    """What a package raises is told with the line of the user's code that called it."""
+    model = load("import json\ndef f(prompt):\n return json.loads(prompt)")
+    assert error_of(model)[1].endswith("(app_under_test.py, line 3)")
 
 
 def test_a_long_message_is_capped(load: Load) -> None:
     """An exception's text is capped with a visible mark."""
     message = error_of(load("def f(prompt): raise ValueError('x' * 10_000)"))[1]
-    assert len(message) < 320
-    assert message.endswith("[...]")
+    assert len(message) < 350
+    assert message.endswith("[...] (app_under_test.py, line 1)")
 
 
 def test_the_run_can_be_stopped(load: Load) -> None:

@@ -52,6 +52,13 @@ def test_the_list_may_be_narrowed_counted_and_read_by_programs(simpleqa: Command
     assert [" ".join(line.split()) for line in out.splitlines()][1].startswith("Match 2 1 there is no data file")
 
 
+def test_registries_without_an_eval_say_what_to_type(tmp_path: Path) -> None:
+    """Where there is nothing to list, the line says where was looked and how a registry is named."""
+    with pytest.raises(SimpleQAError) as caught:
+        list_evals(Registry([tmp_path]), "*", tmp_path)
+    assert str(caught.value) == (f"there is no eval in {tmp_path}; say where your registry lies: --registry-path DIR")
+
+
 def test_show_tells_what_is_said_of_one_eval(simpleqa: Command) -> None:
     """`show` gives an eval's class, arguments, file and samples, behind its alias too."""
     status, out, err = simpleqa("evals", "show", "sums", "--registry-path", "registry")
@@ -74,7 +81,7 @@ def test_show_tells_what_a_set_holds(simpleqa: Command) -> None:
     ("args", "said"),
     [
         (["show", "smus", "--registry-path", "registry"], "did you mean sums?"),
-        (["list", "x*", "--registry-path", "registry"], "no eval fits 'x*' in "),
+        (["list", "x*", "--registry-path", "registry"], "without a pattern simpleqa evals list shows them all"),
         (["list", "--registry-path", "nowhere"], "--registry-path nowhere: no such directory"),
         ([], "the following arguments are required: ACTION"),
     ],

@@ -227,12 +227,33 @@ def test_compare_tells_how_questions_differ(simpleqa: Command, tmp_path: Path) -
 
 
 def test_compare_of_strangers_says_so(simpleqa: Command, tmp_path: Path) -> None:
-    """Runs without a common question have nothing to compare, and a gate on them is undecided."""
+    """Runs without a common question have nothing to compare: one line and exit status 4, with a gate or without."""
     write_report(run("AAAA")[0], tmp_path / "old.json")
     (tmp_path / "new.csv").write_text("problem,answer,predicted,grade\nWho?,me,x,A\n", encoding="utf-8")
-    status, out, _ = simpleqa("compare", "old.json", "new.csv", "--gate", "accuracy >= baseline")
-    assert status == 6
-    assert "on the same 0 questions" in " ".join(out.split())
+    for more in ([], ["--gate", "accuracy >= baseline"], ["--markdown"]):
+        error = simpleqa.error("compare", "old.json", "new.csv", *more)
+        assert error == "old.json and new.csv have no question in common"
+    (tmp_path / "other.csv").write_text("problem,answer,predicted,grade\nQuestion 1?,x,x,A\n", encoding="utf-8")
+    assert "in common; 1 question with another gold" in simpleqa.error("compare", "old.json", "other.csv")
+
+
+def test_latest_is_the_newest_run(simpleqa: Command, tmp_path: Path) -> None:
+    """`latest` names the newest run in .simpleqa for every command; without one that is said."""
+    assert "latest: there is no run in " in simpleqa.error("report", "latest")
+    old = write_run(tmp_path, "AAABAA", model="old", started_at="2026-11-30T11:00:00+00:00")
+    new = write_run(tmp_path, "AABBAA", started_at="2026-11-30T12:00:00+00:00")
+    status, out, _ = simpleqa("report", "latest")
+    assert status == 0
+    assert new.name in out
+    assert "correct to incorrect            1" in simpleqa("compare", old.name, "latest")[1]
+
+
+def test_compare_shows_the_texts_that_a_recording_has(simpleqa: Command, tmp_path: Path) -> None:
+    """A regression between recordings without ids or golds still names its question."""
+    for name, grades in (("old", "AA"), ("new", "AB")):
+        rows = "".join(f"What is {i}?,x,{grade}\n" for i, grade in enumerate(grades, start=1))
+        (tmp_path / f"{name}.csv").write_text(f"problem,predicted,grade\n{rows}", encoding="utf-8")
+    assert "What is 2?  before: x  now: x" in simpleqa("compare", "old.csv", "new.csv")[1]
 
 
 def test_compare_decides_gates(simpleqa: Command, shared_data: Path) -> None:

@@ -65,6 +65,13 @@ def test_a_gate_that_no_run_could_decide_is_a_mistake(text: str, told: str) -> N
     assert "\n" not in str(caught.value)
 
 
+def test_a_dataset_without_topics_says_so() -> None:
+    """A gate on a topic of a dataset that has none is told in these words."""
+    bare = tuple(replace(each, topic=None) for each in questions(2, "ac"))
+    with pytest.raises(OptionError, match=r"no question has the topic 'a'; this dataset has no topics$"):
+        gates("topic[a].accuracy >= .1").require_runs({"quiz.csv": bare})
+
+
 def test_a_test_function_may_come_later() -> None:
     """A node id is no mistake while tests are not collected; where none comes, its gate is told to be open."""
     found = gates(f"{FACTS}: accuracy >= .1", "quiz.csv: topic[a].accuracy >= .1", "accuracy >= 0")

@@ -182,7 +182,7 @@ def test_a_judge_is_checked(simpleqa: Command, tmp_path: Path) -> None:
     (tmp_path / "run.csv").write_text(f"problem,gold,predicted,grade\n{lines}", encoding="utf-8")
     status, out, err = simpleqa("judge-check", "run.csv", "--judge-llm", "rules")
     assert status == 0
-    assert err.startswith("4 answers of run.csv to rules\n")
+    assert err == "4 answers of run.csv to rules\n"
     assert "correct                      2              0              0" in out
     assert "incorrect                    1              1              0" in out
     assert "agreement            .750" in out

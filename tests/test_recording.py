@@ -47,7 +47,7 @@ def run_line(kind: str, row_id: str = "q0001", repeat: int = 1, **values: Any) -
 def test_the_answer_column_has_many_names(tmp_path: Path, column: str) -> None:
     """A predicted-like column is found under each of its names, in any case."""
     row = only_row(read(tmp_path, f"problem,answer,{column}\nWho?,Ann,Bob\n"))
-    assert row == RecordedRow(text_hash("Who?"), text_hash("Ann"), "Bob")
+    assert row == RecordedRow(text_hash("Who?"), text_hash("Ann"), "Bob", question="Who?", gold="Ann")
 
 
 def test_answer_is_the_models_where_the_gold_is_elsewhere(tmp_path: Path) -> None:

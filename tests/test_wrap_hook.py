@@ -79,7 +79,10 @@ def pytest_simpleqa_wrap(answerer, config):
     _, report = run(folder, conftest)
     one, two, three = report["samples"]
     assert (one["error"], two["error"]) == (None, None)
-    assert three["error"] == {"kind": "exception", "message": "conftest:flaky: KeyError: 'nothing there'"}
+    assert three["error"] == {
+        "kind": "exception",
+        "message": "conftest:flaky: KeyError: 'nothing there' (conftest.py, line 10)",
+    }
     assert report["usage"]["answer"]["calls"] == 1 + 3 + 1
 
 
@@ -87,7 +90,10 @@ def pytest_simpleqa_wrap(answerer, config):
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("raise RuntimeError('no index')", "the hook pytest_simpleqa_wrap failed: RuntimeError: no index"),
+        (
+            "raise RuntimeError('no index')",
+            "the hook pytest_simpleqa_wrap failed: RuntimeError: no index (conftest.py, line 1)",
+        ),
         ("return lambda *a: 'x'", "the hook pytest_simpleqa_wrap returned a plain function; wanted an async function*"),
     ],
 )

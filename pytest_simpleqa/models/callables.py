@@ -190,7 +190,7 @@ def _completion(value: Any) -> Any:
 def _raise_as_model_error(error: BaseException) -> NoReturn:
     if isinstance(error, (ModelError, RunStopped)):
         raise error
-    raise ModelError("exception", error_line(error)) from error
+    raise ModelError("exception", f"{error_line(error)}{where(error)}") from error
 
 
 def _is_async(target: object) -> bool:

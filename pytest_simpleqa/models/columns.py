@@ -60,6 +60,9 @@ class RecordedRow:
     id: str | None = None
     """Set together with `repeat`, by our own files."""
     repeat: int = 1
+    question: str | None = None
+    """The texts of question and gold, where the recording has them."""
+    gold: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,9 @@ def _lacks(name: str, what: str, accepted: tuple[str, ...], found: tuple[str, ..
 
 
 def _row(name: str, number: int, record: Mapping[str, Any], columns: _Columns) -> RecordedRow:
-    question_hash, gold_hash = _hashes(name, number, record, columns)
+    question = _text(record.get(columns.question)) if columns.question else None
+    gold = _text(record.get(columns.gold)) if columns.gold else None
+    question_hash, gold_hash = _hashes(name, number, record, columns, question, gold)
     verdict_cell = _text(record.get(columns.verdict)) if columns.verdict else None
     verdict = _VERDICTS.get(_verdict_word(verdict_cell or ""))
     error = record.get("error")
@@ -145,18 +150,20 @@ def _row(name: str, number: int, record: Mapping[str, Any], columns: _Columns) -
         judged=_kept(record.get("judged")) or None,
         id=str(record.get("id")) if columns.has_repeats else None,
         repeat=_repeat(name, number, record) if columns.has_repeats else 1,
+        question=question,
+        gold=gold,
     )
 
 
-def _hashes(name: str, number: int, record: Mapping[str, Any], columns: _Columns) -> tuple[str, str | None]:
+def _hashes(
+    name: str, number: int, record: Mapping[str, Any], columns: _Columns, question: str | None, gold: str | None
+) -> tuple[str, str | None]:
     fingerprint = record.get("fingerprint")
     if isinstance(fingerprint, str) and fingerprint.count("-") == 1:
         question_hash, _, gold_hash = fingerprint.partition("-")
         return question_hash, gold_hash
-    question = _text(record.get(columns.question)) if columns.question else None
     if question is None or not question.strip():
         raise SpecError(f"replay:{name}, row {number}: the cell {columns.question or 'fingerprint'!r} is empty")
-    gold = _text(record.get(columns.gold)) if columns.gold else None
     return text_hash(question), None if gold is None else text_hash(gold)
 
 

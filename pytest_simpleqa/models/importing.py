@@ -8,6 +8,7 @@ import importlib
 import pkgutil
 import re
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -66,15 +67,24 @@ def _import_failed(spec: str, name: str, error: BaseException) -> SpecError:
 
 
 def where(error: BaseException) -> str:
-    """Return ` (file.py, line 3)`, where the user's code raised the error; a SyntaxError says so itself."""
+    """Return ` (file.py, line 3)`, where the user's code raised the error; a SyntaxError says so itself.
+
+    That is the last line of the user's own: what an installed package makes of a call is its affair.
+    """
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
     if isinstance(error, SyntaxError) or not frames:
         return ""
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    own = [frame for frame in frames if not _is_installed(frame.filename)] or frames
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})"
 
 
 def _is_machinery(filename: str) -> bool:
     return filename.startswith("<frozen ") or filename == importlib.__file__ or Path(filename).is_relative_to(_HOUSE)
+
+
+def _is_installed(filename: str) -> bool:
+    places = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    return any(Path(filename).is_relative_to(place) for place in places)
 
 
 def _close(name: str, names: list[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..errors import ModelError, RunStopped, SpecError
 from ..prompts import Template
 from ..records import Prompt, Question, Reply
-from .importing import error_line
+from .importing import error_line, where
 from .protocol import Answerer, PromptingAnswerer, complete_with
 from .spec import PromptAnswerer, reply_of
 from .stated import StatingAnswerer
@@ -153,7 +153,7 @@ def _around(wrapper: Wrapper, complete: Inner, question: Question, repeat: int) 
         except RunStopped:
             raise
         except Exception as error:  # the user's code
-            raise ModelError("exception", f"{name}: {error_line(error)}", calls=meter.calls) from error
+            raise ModelError("exception", f"{name}: {error_line(error)}{where(error)}", calls=meter.calls) from error
 
     return outer
 
