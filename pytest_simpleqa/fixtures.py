@@ -67,6 +67,7 @@ class SimpleQA:
         `answer` is a text, whoever has given it, or a Reply, whose tokens and `extra` are then kept. A judge failure
         is recorded, and fails the test in one line. Raises TypeError where `answer` is neither.
         """
+        __tracebackhide__ = True  # a mistake in the test is shown at the test's own line
         reply = self._reply_of(answer)
         if self._graded is None or self._graded[0] != reply:
             given = self._put(self._ask._replace(part="verdict", reply=reply))
@@ -79,10 +80,13 @@ class SimpleQA:
 
     async def aask(self) -> str:
         """Do as `ask` does, with the test's event loop free meanwhile."""
+        __tracebackhide__ = True
         return await _in_a_thread(self.ask)
 
     async def agrade(self, answer: str | Reply) -> QuestionResult:
         """Do as `grade` does, with the test's event loop free meanwhile."""
+        __tracebackhide__ = True
+        self._reply_of(answer)  # told here, and not behind the frames of a thread
         return await _in_a_thread(partial(self.grade, answer))
 
     def news(self) -> QuestionResult | None:
@@ -95,8 +99,11 @@ class SimpleQA:
     def _reply_of(self, answer: str | Reply) -> Reply:
         from .intake import take_reply
 
+        __tracebackhide__ = True
         if self._reply is not None and answer == self._reply.text:
             return self._reply
+        if not isinstance(answer, str | Reply):
+            raise TypeError(f"simpleqa.grade: wanted the answer as a text or a Reply: found {type(answer).__name__}")
         reply = Reply(answer, calls=0) if isinstance(answer, str) else answer
         try:
             take_reply(reply)

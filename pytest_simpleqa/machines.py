@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -16,11 +17,14 @@ from .errors import OptionError, RunError
 from .resume import difference
 from .runlog import Key, Log, Row, RunLog, read_rows, results_files
 from .screen import Screen
+from .usercode import user_code
 from .wording import visible
 
 Contents = Mapping[str, Mapping[str, Any]]
 """By run: what its run.json says is asked, and of whom."""
 _REFUSED = "simpleqa_refused"
+_NOT_COPIED = re.compile(r"arg (.+) not relative to an rsync root")
+"""How xdist 3 tells of a path that it cannot copy."""
 
 
 def is_here(node: Any) -> bool:
@@ -121,16 +125,27 @@ class Refusal:
         return True
 
 
-def require_same(told: Mapping[str, Any], mine: Contents) -> None:
-    """Raise OptionError where this machine would ask something else than the controller; the difference is named."""
+def require_same(told: Mapping[str, Any], mine: Contents, code: Mapping[str, str]) -> None:
+    """Raise OptionError where this machine would ask something else than the controller; the difference is named.
+
+    `code` are the hashes of the user's files that answer or judge here. The controller shows the line, so it is
+    "this machine" there.
+    """
     if (installed := version("pytest-simpleqa")) != told["version"]:
-        raise OptionError(f"it has pytest-simpleqa {installed}, the controller {told['version']}; install the same")
+        raise OptionError(f"it has pytest-simpleqa {installed}, this machine {told['version']}; install the same")
     theirs: dict[str, Any] = json.loads(told["contents"])
     for run, content in mine.items():
         here, there = theirs.get(run, {}), json.loads(_json(content))
-        what = difference(here, there, options=tuple(there["options"]), words=("on the controller", "there"))
+        what = difference(here, there, options=tuple(there["options"]), words=("on this machine", "there"))
         if what is not None:
-            raise OptionError(f"it would not ask the same as the controller: {what}")
+            remedy = "; copy the file there" if what.startswith("dataset sha256") else ""
+            raise OptionError(f"it would not ask the same as this machine: {what}{remedy}")
+    changed = [file for file, sha256 in told["code"].items() if code.get(file, sha256) != sha256]
+    if changed:
+        files = ", ".join(changed)
+        raise OptionError(
+            f"{files}: not the same code as on this machine; copy it there, and start a socket server anew"
+        )
 
 
 # --- in the controller ---------------------------------------------------------------------
@@ -165,13 +180,15 @@ class Machines:
 
     def told(self, node: Any) -> dict[str, Any]:
         """Return what a worker on another machine is told beyond the others; no secrets, which it has itself."""
+        config = self._config
         channel = self._channels[node.gateway.id] = node.gateway.newchannel()
         self._named[node.gateway.id] = place_of(node.gateway.spec)
         run_dirs = dict(self._run_dirs())
         channel.setcallback(lambda text: self._keep(text, run_dirs, node.gateway.id))
         return {
             "version": version("pytest-simpleqa"),
-            "contents": _json(self._contents()),
+            "contents": _json(contents := self._contents()),
+            "code": user_code(contents.values(), config.pluginmanager.get_plugins(), config.invocation_params.dir),
             "rows": _json({"rows": {run: _rows(results_files(path)) for run, path in run_dirs.items()}}),
             "link": channel,
         }
@@ -212,7 +229,8 @@ class Machines:
         """Raise pytest.UsageError where a machine has another dataset for a test function than `datasets`, by hash."""
         for node_id, runs in self._runs.items():
             for run in (run for run in runs if run["sha256"] != datasets.get(run["name"])):
-                told = f"{self._named[node_id]}: {run['name']} has another dataset there than on the controller"
+                place, name = self._named[node_id], run["name"]
+                told = f"{place}: {name} has another dataset there than on this machine; copy the file there"
                 raise pytest.UsageError(visible(told))
 
     def tell_runs_known(self, runs: Container[str]) -> None:
@@ -242,7 +260,7 @@ class Machines:
             if not self._specs or not isinstance(error, (*_unreachable(), ValueError)):
                 raise
             place = place_of(self._specs[min(self._opened, len(self._specs) - 1)])
-            raise pytest.UsageError(visible(f"--tx {place}: no worker can be started there: {_line(error)}")) from None
+            raise pytest.UsageError(visible(f"--tx {place}: {_why_not_started(error)}")) from None
         session = self._config.pluginmanager.getplugin("dsession")
         if hasattr(session, "_clone_node"):
             # xdist < 4 has no say in whether a lost worker is replaced, and ends where it cannot be: drop when it has.
@@ -300,6 +318,17 @@ def _unreachable() -> tuple[type[Exception], ...]:
     from execnet import HostNotFound
 
     return OSError, EOFError, HostNotFound
+
+
+def _why_not_started(error: Exception) -> str:
+    """Return why a worker could not be started, and what to do where xdist takes a path for one to copy."""
+    found = _NOT_COPIED.search(str(error))
+    if found is None:
+        return f"no worker can be started there: {_line(error)}"
+    return (
+        f"xdist takes {found[1]} on the command line for a path to copy; name tests by `testpaths` in the ini file, "
+        "here and there, and put an option's path behind '='"
+    )
 
 
 def _json(value: Any) -> str:

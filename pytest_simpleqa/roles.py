@@ -24,6 +24,7 @@ from .runner import Runner
 from .screen import Screen
 from .seat import ANY_TEST, Seat
 from .surroundings import cast_of
+from .usercode import user_code
 from .wording import visible
 
 
@@ -57,7 +58,8 @@ def _register_worker(config: pytest.Config, asked: Options) -> None:
     cast = _once_for_each_dataset(lambda plan: cast_of(config, plan, embedded))
     if worker.is_far:  # files, keys and models are its own: nothing is asked unless they come to the same
         mine = {plan.name: RunDir(plan, cast(plan).describe, Screen(config).warn).content for plan in runs.plans}
-        machines.require_same(worker.told, mine)
+        code = user_code(mine.values(), config.pluginmanager.get_plugins(), asked.invocation_dir)
+        machines.require_same(worker.told, mine, code)
     in_tests = FixtureRuns(config.rootpath, asked, runs.own)
     runner = Runner(config, asked, runs, in_tests, worker.seat, cast, embedded, worker.upcoming)
     config.pluginmanager.register(worker, "simpleqa-worker")

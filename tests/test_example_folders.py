@@ -325,12 +325,24 @@ def test_the_agents_readme_command_runs(pytester: pytest.Pytester, monkeypatch: 
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-fake-0123456789")
         (words,) = commands_of("agent")
-        run_command(pytester, "agent", words, "-n2")
+        result = run_command(pytester, "agent", words, "-n2")
+    result.stdout.no_fnmatch_line("*called a tool*")
     report = report_of(pytester.path)
     assert (report["n"], report["errors"], report["usage"]["answer"]["calls"]) == (60, 0, 120)
     carbon = samples_of(pytester.path)["What is the atomic number of carbon?"]
     assert (carbon["verdict"], carbon["extra"]["ended"]) == ("correct", "answered")
     assert report["provenance"]["answer"]["wrapped_by"][0]["tools"] == ["calculate", "give_up", "search"]
+
+
+def test_a_model_that_calls_no_tool_is_told_of(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in which no answer called a tool says so in one line at its end."""
+    with FakeServer() as server:
+        server.script(lambda body, nth: "Au")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-fake-0123456789")
+        (words,) = commands_of("agent")
+        result = run_command(pytester, "agent", words, "--simpleqa-limit=3")
+    result.stdout.fnmatch_lines(["agent: none of 3 answers called a tool: *"])
 
 
 def test_a_refused_key_stops_the_agent_too(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

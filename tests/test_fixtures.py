@@ -296,6 +296,33 @@ def test_it(simpleqa):
     assert report["usage"]["answer"]["completion_tokens"] == 7
 
 
+def test_a_wrong_answer_type_is_shown_at_the_tests_own_line(suite: Suite) -> None:
+    """No line of ours stands in the traceback of a test that grades no text, in a plain test or an async one."""
+    tests = """\
+import pytest
+
+@pytest.mark.simpleqa_dataset("facts.csv", limit=1)
+def test_plain(simpleqa):
+    simpleqa.grade(42)
+
+@pytest.mark.anyio
+@pytest.mark.simpleqa_dataset("facts.csv", limit=1)
+async def test_async(simpleqa):
+    await simpleqa.agrade(42)
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+"""
+    session = suite.run(test_facts__py=tests)
+    assert session.status == 1
+    assert (
+        session.text.count("E       TypeError: simpleqa.grade: wanted the answer as a text or a Reply: found int") == 2
+    )
+    assert "fixtures.py" not in session.text
+    assert "take_reply" not in session.text
+
+
 @HOW
 def test_an_answer_error_and_a_judge_failure_fail_in_one_line(suite: Suite, how: tuple[str, ...]) -> None:
     """Both are recorded as such, and fail the test with their reason and no traceback."""

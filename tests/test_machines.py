@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -273,13 +274,19 @@ def drop_answerer(folder: Path) -> None:
     (folder / "answerer.py").unlink()
 
 
+def change_answerer(folder: Path) -> None:
+    with (folder / "answerer.py").open("a", encoding="utf-8") as file:
+        file.write("# mended here alone\n")
+
+
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
         (drop_dataset, "there is no file 'quiz.csv' in"),
-        (change_gold, "it would not ask the same as the controller: dataset sha256: "),
-        (change_seed, "it would not ask the same as the controller: seed: 0 on the controller, 3 there"),
+        (change_gold, "; copy the file there"),
+        (change_seed, "it would not ask the same as this machine: seed: 0 on this machine, 3 there"),
         (drop_answerer, "python:answerer:answer"),
+        (change_answerer, "answerer.py: not the same code as on this machine; copy it there"),
     ],
 )
 def test_another_machine_must_ask_the_same(
@@ -307,6 +314,16 @@ def test_a_machine_that_cannot_be_reached_is_named(quiz: Quiz, machines: Machine
     assert session.status == 4
     require_no_traceback(session)
     assert f"--tx socket=127.0.0.1:{machines.all[1].port}: no worker can be started there: " in session.errors
+
+
+def test_a_test_file_behind_the_options_says_what_to_do(quiz: Quiz, machines: Machines) -> None:
+    """A path of its own on the command line, which xdist would copy, is refused with the way to name tests."""
+    machines.open(1)
+    quiz.file("test_o.py", "def test_o(): pass\n")
+    session = quiz.apart(*quiz.counted(*machines.tx, "test_o.py"))
+    assert session.status == 4
+    require_no_traceback(session)
+    assert "xdist takes test_o.py on the command line for a path to copy; name tests by `testpaths`" in session.errors
 
 
 def test_a_machine_without_the_plugin_is_named(quiz: Quiz, machines: Machines) -> None:
@@ -468,5 +485,16 @@ def test_what_is_behind_a_proxy_is_not_here(spec: dict[str, Any], here: bool) ->
 
 def test_another_version_is_refused() -> None:
     """The controller and a worker must have the same version of the plugin: it is named on both sides."""
-    with pytest.raises(OptionError, match=r"it has pytest-simpleqa \S+, the controller 99; install the same"):
-        require_same({"version": "99", "contents": "{}"}, {})
+    with pytest.raises(OptionError, match=r"it has pytest-simpleqa \S+, this machine 99; install the same"):
+        require_same({"version": "99", "contents": "{}"}, {}, {})
+
+
+def test_hashes_are_told_short() -> None:
+    """A dataset that differs is told by eight digits of either hash, and by what to do."""
+    told, mine = ({"quiz.csv": {"dataset": {"sha256": digit * 64}, "options": {}}} for digit in "1a")
+    with pytest.raises(OptionError) as caught:
+        require_same({"version": version("pytest-simpleqa"), "contents": json.dumps(told), "code": {}}, mine, {})
+    assert str(caught.value) == (
+        "it would not ask the same as this machine: dataset sha256: 11111111 on this machine, aaaaaaaa there; "
+        "copy the file there"
+    )

@@ -22,7 +22,7 @@ BELOW = (
     ("agreement", "calibration", "caller"),
     ("judges", "report", "resume"),
     ("line", "stage", "cast", "payload", "runevents", "wording", "testing", "pairing", "reportfile", "openaievents"),
-    ("engine", "evals", "textline", "baseline", "repeats", "gate", "eventlog", "databasetables"),
+    ("engine", "evals", "textline", "baseline", "repeats", "gate", "eventlog", "databasetables", "usercode"),
     ("reportbuild", "database"),
     ("library", "comparison", "certaintytext", "comparisontext", "ratestable", "decision", "runfolder"),
     ("__init__", "gates", "commandline", "terminal", "markdown", "keptrun", "catalogue", "mergereports"),

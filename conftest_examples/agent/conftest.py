@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from pytest_simpleqa import Question, Reply
+from pytest_simpleqa import Question, QuestionResult, Reply
 from pytest_simpleqa.errors import SpecError
 from pytest_simpleqa.models.protocol import Answerer
 from pytest_simpleqa.models.shapes import as_chat
@@ -48,6 +48,30 @@ def pytest_simpleqa_wrap(answerer: Answerer, config: pytest.Config) -> Agent | N
     return (
         Agent({**TOOLS, "search": search_tool(CORPUS)}, steps, config.getoption("--agent-seconds")) if steps else None
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch whether the model knows tools at all."""
+    config.pluginmanager.register(ToolWatch())
+
+
+class ToolWatch:
+    """Tells at the end where no answer has called a tool: that model may not know how."""
+
+    def __init__(self) -> None:
+        self._answers = 0
+        self._calls = 0
+
+    def pytest_simpleqa_result(self, result: QuestionResult) -> None:
+        trace = (result.extra or {}).get("trace")
+        if trace is not None:
+            self._answers += 1
+            self._calls += sum(len(step["calls"]) for step in trace)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._answers and not self._calls:
+            said = f"agent: none of {self._answers} answers called a tool: can this model, behind this endpoint?"
+            terminalreporter.write_line(said, yellow=True)
 
 
 @dataclass(frozen=True)
