@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_simpleqa import hookspecs
+from pytest_simpleqa.catalogue import list_evals
+from pytest_simpleqa.evals.registry import Registry
 from pytest_simpleqa.models.providers import PROVIDERS
 from pytest_simpleqa.models.settings import Settings, read_settings
 from pytest_simpleqa.optiontable import OPTIONS
@@ -72,6 +74,19 @@ def test_the_connection_json_is_read_and_has_every_key(readme: str) -> None:
     (text,) = re.findall(r"SIMPLEQA_MINE='(\{.*?\})'", section(readme, "Models"), re.DOTALL)
     assert read_settings("SIMPLEQA_MINE", Secret(text)).model
     assert set(json.loads(text)) == {field.name for field in fields(Settings)}
+
+
+def test_the_registry_it_shows_can_be_run(readme: str, tmp_path: Path) -> None:
+    """The files of the README's registry, written where their first lines say, are an eval with data and a set."""
+    for found in re.finditer(r"^# (my-registry/[\w/.-]+).*\n((?:(?!```).*\n)*)", readme, re.MULTILINE):
+        file = tmp_path / found[1]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(found[2], encoding="utf-8")
+    registry = Registry([tmp_path / "my-registry"])
+    (capitals,) = list_evals(registry, "capitals", tmp_path)
+    assert (capitals.name, capitals.samples, capitals.reason) == ("capitals.dev.v0", 2, None)
+    assert registry.eval_set("mine") == ("capitals.dev.v0",)
+    assert registry.modelgraded("tone")["choice_strings"] == ["Rude", "Neutral", "Polite"]
 
 
 def test_every_key_of_the_report_is_explained(readme: str) -> None:
