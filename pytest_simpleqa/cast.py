@@ -48,9 +48,12 @@ class Cast:
         """The least number of calls that a question takes."""
         return _least_calls(self.answerer) + _least_calls(self.judge.model if self.judge else None)
 
-    def calls_for(self, rows: Collection[Key]) -> int:
-        """Return the least number of calls that these rows take, those for the judge's sentinels included."""
-        calls = self.calls_per_question * len(rows)
+    def calls_for(self, rows: Collection[Key], answered: Collection[Key] = ()) -> int:
+        """Return the least number of calls that these rows take, those for the judge's sentinels included.
+
+        The `answered` ones of them are only judged.
+        """
+        calls = self.calls_per_question * len(rows) - _least_calls(self.answerer) * len(answered)
         judge = self.judge
         if isinstance(judge, SentinelJudge) and judge.model is not None and judge.model.is_service:
             calls += sum(key in judge.sentinels for key in rows)

@@ -34,12 +34,15 @@ def repeats_words(found: Mapping[str, Any]) -> str:
 
 def calibration_words(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the confidences are worth, a line each."""
-    left_out = ((found["no_confidence"], "stated none"), (found["out_of_range"], "not in 0 to 1"))
-    missing = "".join(f", {number:,} {words}" for number, words in left_out if number)
+    counts = ((found["no_confidence"], "stated none"), (found["out_of_range"], "not in 0 to 1"))
+    left_out = [f"{number:,} {words}" for number, words in counts if number]
+    if not found["n"]:
+        without = found["no_confidence"] + found["out_of_range"]
+        yield f"none of {many(without, 'answer')} stated a usable one" if without else "no answer was attempted"
+        return
+    missing = "".join(f", {each}" for each in left_out)
     average, right = rate(found["confidence"]), rate(found["accuracy"])
     yield f"{average} on average, {right} right, of {many(found['n'], 'answer')}{missing}"
-    if not found["n"]:
-        return
     yield f"calibration error {rate(found['ece'])}, Brier score {rate(found['brier'])}, AUROC {rate(found['auroc'])}"
     yield "right of the surest " + ", ".join(
         f"{100 * point['coverage']:.0f} % {rate(point['accuracy'])}" for point in _points(found)

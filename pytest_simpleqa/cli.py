@@ -132,6 +132,7 @@ def _finish(kept: KeptRun, out: str | None) -> int:
         run_dir=str(folder) if folder else None,
         out=str(target) if target else None,
         results=kept.results or None,
+        resume=kept.resume if report.n < report.selected else None,
     )
     _show(lines, sys.stderr if out == "-" else sys.stdout)
     _note(kept)

@@ -102,18 +102,22 @@ class Gates:
         return replace(self, expressions=tuple(ours), baseline=baseline)
 
     def left_open(self, runs: Mapping[str, bool]) -> list[str]:
-        """Return a line for each gate that stands in no Report; `runs` tells by name which have one."""
-        lines = []
-        for gate in self.expressions:
-            for name in runs if gate.run is None else [gate.run]:
-                if name not in runs:
-                    lines.append(f"gate {gate.text}: undecided: the session holds no run {name}")
-                elif gate in self.for_run(name, runs).expressions:
-                    if not runs[name]:
-                        lines.append(f"gate {gate.text}: undecided: no question of {name} has a result")
-                elif gate.run is not None and self.baseline is not None:
-                    lines.append(f"gate {gate.text}: undecided: the baseline is the run {self.baseline.owner}")
-        return lines
+        """Return a line for each gate that lacks a Report to stand in; `runs` tells by name which have one."""
+        reasons = ((gate.text, self._why_open(gate, runs)) for gate in self.expressions)
+        return [f"gate {text}: undecided: {why}" for text, why in reasons if why]
+
+    def _why_open(self, gate: Gate, runs: Mapping[str, bool]) -> str | None:
+        if gate.run is not None and gate.run not in runs:
+            return f"the session holds no run {gate.run}"
+        mine = [name for name in runs if gate in self.for_run(name, runs).expressions]
+        if gate.run is not None and not mine and self.baseline is not None:
+            return f"the baseline is the run {self.baseline.owner}"
+        lacking = [name for name in mine if not runs[name]]
+        if not lacking:
+            return None
+        other = next((name for name in mine if runs[name]), None)
+        remedy = f"; type '{other}: ' before the gate for that run alone" if other is not None else ""
+        return f"no question of {', '.join(lacking)} has a result{remedy}"
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -42,6 +42,8 @@ class KeptRun:
     """The Report's gates and exit status were decided on other verdicts."""
     results: tuple[QuestionResult, ...] = ()
     """Whatever is kept whole, in dataset order."""
+    resume: str | None = None
+    """What to type to go on with it; None where nobody wrote that down."""
     notes: tuple[str, ...] = ()
     """What its reader should know, a phrase each."""
 
@@ -116,14 +118,16 @@ def _from_folder(folder: RunFolder, source: str | None, base: Path) -> KeptRun:
         notes = () if folder.is_of_eval else (note,)
         rows = tuple(rows_of_report(recorded))
         names = recorded.model, recorded.judge
-        return KeptRun(recorded, rows, folder.path, *names, results=recorded.samples, notes=notes)
+        return KeptRun(recorded, rows, folder.path, *names, results=recorded.samples, resume=folder.resume, notes=notes)
     population = folder.population(dataset)
     results, torn = folder.results(population)
     report = build(folder, population, results, recorded=recorded)
     rows = tuple(rows_of(population.questions, results, folder.options.get("repeats", 1)))
     is_stale = recorded is not None and _grounds(recorded) != _grounds(report)
     names = report.model, report.judge
-    return KeptRun(report, rows, folder.path, *names, True, is_stale, tuple(results.values()), tuple(torn))
+    return KeptRun(
+        report, rows, folder.path, *names, True, is_stale, tuple(results.values()), folder.resume, tuple(torn)
+    )
 
 
 def _grounds(report: Report) -> tuple[object, ...]:

@@ -67,8 +67,11 @@ class Ledger:
         self.report: Report | None = None
         self._statuses: Counter[str] = Counter()
         self.calls = 0
-        """The least number of calls that the selected rows take."""
-        self._known = 0
+        """The least number of calls that the selected rows take; of a test's run the most, as a rule."""
+        self.known = 0
+        """Selected rows that an earlier session has finished."""
+        self.ahead = 0
+        """Results of rows that pytest has not reached: finished in an earlier session, or ahead of a stop."""
         self.began = time.monotonic()
         self._ended: float | None = None
         """When the last of a test function's results came."""
@@ -89,11 +92,16 @@ class Ledger:
     def begin(self, selected: Sequence[Key]) -> None:
         """Take in which rows pytest has selected; before any of them is asked."""
         self.selected = len(selected)
-        self.calls = self.cast.calls_for(selected)
         self.began = time.monotonic()
-        if selected and self.run_dir.is_open and self.run_dir.resumed:
-            rows = self.run_dir.read_rows()  # also tells of torn lines before anything is asked
-            self._known = sum(row.verdict is not None for row in rows.values())
+        is_resumed = selected and self.run_dir.is_open and self.run_dir.resumed
+        rows = self.run_dir.read_rows() if is_resumed else {}  # also tells of torn lines before anything is asked
+        mine = {key: rows[key] for key in selected if key in rows}
+        finished = {key for key, row in mine.items() if row.verdict is not None}
+        self.known = len(finished)
+        # A test of the user's may bring another answer to grade this time.
+        unfinished = selected if self.plan.in_tests else [key for key in selected if key not in finished]
+        answered = [key for key in unfinished if key in mine and mine[key].reply() is not None]
+        self.calls = self.cast.calls_for(unfinished, answered)
 
     def notices(self) -> Iterator[str]:
         """Yield what the user should know before the first request."""
@@ -123,11 +131,6 @@ class Ledger:
         return Counts.from_statuses(self._statuses.elements())
 
     @property
-    def known(self) -> int:
-        """How many of the results so far are of an earlier session."""
-        return min(len(self.results), self._known)
-
-    @property
     def is_empty(self) -> bool:
         """Whether no row was selected, reached or finished; of tests none counts that has not graded."""
         counts = self.results if self.plan.in_tests else self.results or self.selected
@@ -138,7 +141,9 @@ class Ledger:
         if self.run_dir.is_open and len(self.results) < self.selected:
             # What was finished ahead of a stop stands in the run log.
             known = self.results.keys() | self.skipped
-            self.results.update(self.run_dir.finished(ask for key, ask in self.ask_by_key.items() if key not in known))
+            found = self.run_dir.finished(ask for key, ask in self.ask_by_key.items() if key not in known)
+            self.results.update(found)
+            self.ahead = len(found)
         if not self.is_empty:
             self.report = self._decided(self._build(), reasons)
 
@@ -211,7 +216,8 @@ def announcement(ledgers: Sequence[Ledger]) -> str:
     calls, in_tests = (
         sum(ledger.calls for ledger in ledgers if ledger.plan.in_tests is in_tests) for in_tests in (False, True)
     )
-    return wording.announcement(selected, specs[0][0], judges, calls, in_tests)
+    known = sum(ledger.known for ledger in ledgers)
+    return wording.announcement(selected, specs[0][0], judges, calls, in_tests, known)
 
 
 def progress_line(ledgers: Sequence[Ledger], *, in_flight: int, width: int) -> str:
@@ -221,7 +227,7 @@ def progress_line(ledgers: Sequence[Ledger], *, in_flight: int, width: int) -> s
         sum(ledger.selected for ledger in ledgers),
         sum((ledger.counts for ledger in ledgers), Counts()),
         elapsed_s=time.monotonic() - min(ledger.began for ledger in ledgers),
-        resumed=sum(ledger.known for ledger in ledgers),
+        resumed=sum(min(len(ledger.results), ledger.known) for ledger in ledgers),
         in_flight=in_flight,
         width=width,
     )

@@ -1,4 +1,4 @@
-"""The summary of a session that holds many runs: one table. Makes lines and writes none."""
+"""The summary of a session that holds several runs: one table. Makes lines and writes none."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
+from .comparisontext import comparison_lines
 from .metrics import Counts, Rates
 from .ratestable import run_lines
 from .records import QuestionResult
 from .report import Report
-from .terminal import failure_lines, gate_lines
+from .terminal import ahead_words, failure_lines, gate_lines, open_gate_lines, sentinel_lines, wrong_lines
 from .textline import Line, spaced
-from .wording import cut, many, rate, span, visible
-
-SUMMARIES_SHOWN = 3
-"""With more runs than this a page for each says less than a table of all."""
+from .trust import doubt
+from .wording import cut, gate_words, many, rate, span, visible
 
 
 def total_of(reports: Iterable[Rates]) -> Counts:
@@ -32,23 +31,46 @@ def many_runs_lines(
     width: int,
     verbosity: int = 0,
     rows: Iterable[QuestionResult] = (),
+    wrong: Iterable[tuple[str, QuestionResult]] = (),
     run_dirs: Sequence[Path] = (),
     resume: str | None = None,
+    ahead: int = 0,
+    left_open: Sequence[str] = (),
 ) -> list[Line]:
-    """Return the summary of many runs; `verbosity` -2 leaves one line. `rows` is where failures' reasons stand."""
+    """Return the summary of several runs.
+
+    `verbosity` -1 leaves out wrong answers, -2 all but one line; from 1 on each run has been shown on a page of its
+    own. `rows` is where failures' reasons stand, `wrong` has the wrong answers with their node ids. `ahead` counts
+    results of questions that pytest has not reached; `left_open` tells of gates that stand in no Report.
+    """
     total = total_of(reports)
     if verbosity <= -2:
-        return [Line.of(_one_line(reports, total))]
+        return [Line.of(_one_line(reports, total, len(left_open)))]
+    has_pages = verbosity >= 1
     return spaced(
         [
             run_lines(total, reports, width),
-            [*_incomplete(reports, width, resume), *failure_lines(total, rows, width), *_gates(reports, width)],
-            _facts(reports, run_dirs, width, is_all=verbosity >= 1),
+            [
+                *_incomplete(reports, width, resume, ahead),
+                *failure_lines(total, rows, width),
+                *(line for report in reports for line in sentinel_lines(report, width, f"{report.name}: ")),
+                *_gates(reports, width),
+                *open_gate_lines(left_open, width),
+            ],
+            *([] if has_pages else (_comparison(report, width) for report in reports)),
+            _facts(reports, run_dirs, width, is_all=has_pages),
+            wrong_lines(total.incorrect, wrong, width) if verbosity == 0 else (),
         ]
     )
 
 
-def _one_line(reports: Sequence[Report], total: Counts) -> str:
+def _comparison(report: Report, width: int) -> list[Line]:
+    """Return what a baseline says of a run, under its name."""
+    lines = comparison_lines(report, width, brief=True)
+    return [Line.of(cut(f"{visible(report.name)}:", width)), *lines] if lines else []
+
+
+def _one_line(reports: Sequence[Report], total: Counts, left_open: int) -> str:
     pieces = [
         f"{total.n:,} of {many(sum(report.population for report in reports), 'question')}",
         f"accuracy {rate(total.accuracy)}",
@@ -56,17 +78,20 @@ def _one_line(reports: Sequence[Report], total: Counts) -> str:
     ]
     if total.failures:
         pieces.append(many(total.failures, "failure"))
-    gates = Counter(str(gate.get("verdict")) for report in reports for gate in report.gates)
-    pieces += [f"{many(number, 'gate')} {visible(verdict)}" for verdict, number in gates.items()]
+    if doubted := sum(doubt(report.sentinels) is not None for report in reports):
+        pieces.append(f"{many(doubted, 'judge')} not to be trusted")
+    pieces += gate_words(reports, left_open)
     return f"{many(len(reports), 'run')}: {', '.join(pieces)}"
 
 
-def _incomplete(reports: Sequence[Report], width: int, resume: str | None) -> Iterator[Line]:
+def _incomplete(reports: Sequence[Report], width: int, resume: str | None, ahead: int) -> Iterator[Line]:
     lacking = [report for report in reports if not report.complete]
     if not lacking:
         return
     names = ", ".join(visible(report.name) for report in lacking)
     yield Line.of(cut(f"incomplete: {many(len(lacking), 'run')}: {names}", width), yellow=True)
+    if ahead:
+        yield Line.of(cut(f"  {ahead_words(ahead)}", width), yellow=True)
     if resume:
         yield Line.of(f"go on with: {visible(resume)}")
 

@@ -99,7 +99,7 @@ def write_merged(words: Sequence[str], base: Path, merged: KeptRun, folder: Path
     write_run_json(
         folder,
         {
-            **content,
+            **{key: value for key, value in content.items() if key != "typed"},  # that was one shard's
             "run_id": uuid4().hex,  # another run than its first shard
             "dataset": {**content["dataset"], "questions": report.population // report.options.get("repeats", 1)},
             "options": dict(report.options),

@@ -15,7 +15,7 @@ from .paths import file_word
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
 from .records import Verdict
 from .said import Params, Said
-from .secret import Secret
+from .secret import Secret, without_secrets
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,8 @@ class Options:
     environment: Mapping[str, str] = field(repr=False)
     """The shell's variables over those of the dotenv file."""
     invocation_dir: Path = field(default_factory=Path.cwd)
+    typed: tuple[str, ...] = ()
+    """The command line's arguments, without passwords."""
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Options | None:
@@ -147,6 +149,7 @@ class Options:
             db_base=db[1],
             environment=said.environment("simpleqa_env_file"),
             invocation_dir=said.invocation_dir,
+            typed=tuple(without_secrets(str(arg)) for arg in config.invocation_params.args),
         )
 
     def out_of(self, run: str) -> Path | None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
 
 import pytest
 
 from .ledger import Ledger, Steps, announcement, progress_line
-from .manyruns import SUMMARIES_SHOWN
 from .options import Options
 from .runevents import Event, progress_event, start_event
 from .screen import Screen
@@ -36,6 +34,8 @@ class Progress:
         self._config = config
         self._options = options
         self._ledgers = ledgers
+        self._begun: list[Ledger] = []
+        """Those of which questions are selected."""
         self._screen = screen
         self._tell = tell
         self._limits: dict[str, int] = {}
@@ -48,8 +48,8 @@ class Progress:
 
     def begin(self) -> None:
         """Announce the runs of which questions are selected; before the first request."""
-        begun = [ledger for ledger in self._ledgers.values() if ledger.selected]
-        if begun and self._tells_in_brief:
+        begun = self._begun = [ledger for ledger in self._ledgers.values() if ledger.selected]
+        if self._tells_in_brief:
             self._screen.say(f"{many(len(begun), 'run')}: {announcement(begun)}", least_verbosity=-1)
         self._began = time.monotonic()
         told: set[str] = set()  # several runs may have notices in common
@@ -87,10 +87,9 @@ class Progress:
         self._tell(progress_event(ledger.plan.name, done, total, line))
 
     def _say_of_all(self) -> None:
-        ledgers = list(self._ledgers.values())
-        done, total = sum(len(each.results) for each in ledgers), sum(each.selected for each in ledgers)
+        done, total = sum(len(each.results) for each in self._begun), sum(each.selected for each in self._begun)
         if self._steps.reached(done, total) and done < total and self._is_worth_telling:
-            line = progress_line(ledgers, in_flight=self._slowed_to, width=self._screen.width)
+            line = progress_line(self._begun, in_flight=self._slowed_to, width=self._screen.width)
             self._screen.say(line, least_verbosity=0)
 
     @property
@@ -104,11 +103,11 @@ class Progress:
         limit = sum(self._limits.values())
         return limit if limit < self._options.concurrency else 0
 
-    @cached_property
+    @property
     def _tells_in_brief(self) -> bool:
-        """Whether there are so many runs that the screen tells of them together; under -v of each all the same."""
-        return len(self._ledgers) > SUMMARIES_SHOWN and self._config.get_verbosity() < 1
+        """Whether the screen tells of several runs together; under -v of each all the same."""
+        return len(self._begun) > 1 and self._config.get_verbosity() < 1
 
     def _named(self, ledger: Ledger, line: str) -> str:
         """Say which run a line is about, where there are several."""
-        return f"{ledger.plan.name}: {line}" if len(self._ledgers) > 1 else line
+        return f"{ledger.plan.name}: {line}" if len(self._begun) > 1 else line

@@ -31,24 +31,27 @@ class _Column:
         return max(*map(len, self.short if short else self.head), *(len(self.cell(row)) for row in rows))
 
 
-_COLUMNS = (
+_COUNTS = (
     _Column(("", "n"), ("", "n"), lambda row: f"{row.n:,}"),
     _Column(("", "correct"), ("", "corr."), lambda row: f"{row.correct:,}", {"green": True}),
     _Column(("", "incorrect"), ("in-", "corr."), lambda row: f"{row.incorrect:,}", {"red": True}),
     _Column(("not", "attempted"), ("not", "att."), lambda row: f"{row.not_attempted:,}", {"yellow": True}),
+)
+_ATTEMPTED = _Column(
+    ("attempted", "accuracy"),
+    ("att.", "acc."),
+    lambda row: rate(row.attempted_accuracy),
+    {"bold": True},
+    opens_group=True,
+)
+_RATES = (
     _Column(
         ("accuracy and", "95 % interval"),
         ("accuracy and", "95 % interval"),
         lambda row: f"{rate(row.accuracy)} {ends(row.interval('accuracy')):>9}",
         opens_group=True,
     ),
-    _Column(
-        ("attempted", "accuracy"),
-        ("att.", "acc."),
-        lambda row: rate(row.attempted_accuracy),
-        {"bold": True},
-        opens_group=True,
-    ),
+    _ATTEMPTED,
     _Column(("", "abstention"), ("", "abst."), lambda row: rate(row.abstention_rate)),
     _Column(("", "hallucination"), ("", "hall."), lambda row: rate(row.hallucination_rate)),
 )
@@ -70,22 +73,24 @@ def _score(row: Rates) -> str:
     return f"{value:.3g}" if isinstance(value, int | float) else "-"
 
 
+def _counts_in(rows: Sequence[Rates]) -> Sequence[_Column]:
+    """Return the columns of counts, which add up to `n`: those that hold nothing anywhere are left out."""
+    rare = (
+        (_RECORDED, any(row.recorded for row in rows)),
+        (_JUDGE_FAILURES, any(row.judge_failures for row in rows)),
+        (_ERRORS, any(row.errors for row in rows)),
+    )
+    return (*_COUNTS, *(column for column, is_there in rare if is_there))
+
+
 def _columns_for(rows: Sequence[Rates]) -> Sequence[_Column]:
-    return (*_COLUMNS[:4], _RECORDED, *_COLUMNS[4:]) if any(row.recorded for row in rows) else _COLUMNS
+    return (*_counts_in(rows), *_RATES)
 
 
 def _columns_of_runs(rows: Sequence[Rates]) -> Sequence[_Column]:
     """Return the columns where each row is a run: names are long, so what is not needed is left out."""
-    wanted: Sequence[tuple[_Column, bool]] = (
-        *((column, True) for column in _COLUMNS[:4]),
-        (_RECORDED, any(row.recorded for row in rows)),
-        (_JUDGE_FAILURES, any(row.judge_failures for row in rows)),
-        (_ERRORS, any(row.errors for row in rows)),
-        (_ACCURACY, True),
-        (_COLUMNS[5], True),
-        (_SCORE, any(_score(row) != "-" for row in rows)),
-    )
-    return [column for column, is_wanted in wanted if is_wanted]
+    has_score = any(_score(row) != "-" for row in rows)
+    return (*_counts_in(rows), _ACCURACY, _ATTEMPTED, *([_SCORE] if has_score else []))
 
 
 @dataclass(frozen=True, slots=True)

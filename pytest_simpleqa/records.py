@@ -25,6 +25,9 @@ class Verdict(StrEnum):
     RECORDED = "recorded"
     """A choice was kept that is neither right nor wrong (a model-graded eval without scores)."""
 
+    def __repr__(self) -> str:  # short: a failing `assert` shows it
+        return repr(self.value)
+
 
 GRADED = (Verdict.CORRECT, Verdict.INCORRECT, Verdict.NOT_ATTEMPTED)
 """The verdicts on whether an answer is right: what a judge of questions gives, and what rates count."""
@@ -164,6 +167,8 @@ class Usage:
         return cls(*data) if data else cls()
 
 
+_REPR = 40
+"""Characters of a text that a result shows of itself."""
 _OF_THE_QUESTION = frozenset({"question", "gold", "topic", "answer_type", "fingerprint"})
 
 
@@ -196,6 +201,11 @@ class QuestionResult:
     judge_usage: Usage = Usage()
     extra: Mapping[str, Any] | None = None
     """What the answerer attached (a trace, a confidence); plain JSON types."""
+
+    def __repr__(self) -> str:  # short: a failing `assert` shows it
+        said = "" if self.predicted is None else f", predicted {_short(self.predicted)}"
+        why = f", {self.error.kind}: {_short(self.error.message)}" if self.error else ""
+        return f"<{self.id} {self.status}: gold {_short(self.gold)}{said}{why}>"
 
     @property
     def is_judge_failure(self) -> bool:
@@ -300,3 +310,7 @@ class QuestionResult:
             judge_usage=Usage.from_json(judge),
             extra=data.get("extra"),
         )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _REPR else f"{text[: _REPR - 1]}…")

@@ -203,8 +203,6 @@ class Reporter:
             )
         self._tell_of_refused(session)
         if reports:
-            for line in self._left_open:
-                self._screen.say(line, least_verbosity=-1, red=True)
             session.exitstatus = max(report.exit_status or 0 for report in reports)
         elif self._gates.expressions and not self._config.option.collectonly:
             self._screen.say("gates: undecided: no question was asked", least_verbosity=-1, red=True)
@@ -280,7 +278,7 @@ class Reporter:
         return self._options.out_of(ledger.plan.name)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        show_summary(terminalreporter, self._screen, self._reported, self._config)
+        show_summary(terminalreporter, self._screen, self._reported, self._left_open)
 
     def pytest_unconfigure(self) -> None:
         self._ending.restore_signals()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -109,10 +110,19 @@ def require_same(run_dir: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     old = read_run_json(run_dir)
     if (what := difference(old, content)) is not None:
         raise RunError(
-            f"--simpleqa-resume {run_dir.name}: that run is another one: {what}; run without --simpleqa-resume to "
-            "start afresh"
+            f"--simpleqa-resume {run_dir.name}: that run is another one: {what}; --simpleqa-resume=auto goes on with "
+            "the newest unfinished run that asked the same, or starts afresh"
         )
     return old
+
+
+def resume_command(typed: Sequence[str], run: str) -> str:
+    """Return what to type to go on with a run: its session's command line, as typed, and the run's name."""
+    kept = [arg for arg in typed if not arg.startswith("--simpleqa-resume=")]
+    if "--simpleqa-resume" in kept:
+        place = kept.index("--simpleqa-resume")
+        del kept[place : place + 2]
+    return shlex.join(["pytest", *kept, f"--simpleqa-resume={run}"])
 
 
 def hold(run_dir: Path, seconds: float | None = None) -> Hold:

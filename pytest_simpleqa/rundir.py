@@ -137,6 +137,7 @@ class RunDir:
             "answer_prompt": {"text": options.answer_prompt.text, "sha256": options.answer_prompt.sha256},
             "grade_prompt": {"text": options.grade_prompt.text, "sha256": options.grade_prompt.sha256},
             "options": options.options_json,
+            "typed": list(options.typed),
             "versions": versions(),
             "started_at": self.started_at.isoformat(timespec="seconds"),
         }
@@ -164,7 +165,7 @@ class RunDir:
         old = read_run_json(run_dir)  # not sooner: another session may have gone on with it meanwhile
         self.resumed = int(old.get("resumed", 0)) + 1
         session = {"session": self._session, "earlier_session": old.get("session")} if self._session else {}
-        write_run_json(run_dir, {**old, **session, "resumed": self.resumed})
+        write_run_json(run_dir, {**old, **session, "typed": self.content["typed"], "resumed": self.resumed})
         return run_dir
 
 

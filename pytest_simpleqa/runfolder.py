@@ -17,6 +17,7 @@ from .records import Dataset, Question, QuestionResult, Verdict
 from .report import Report
 from .reportbuild import build_report
 from .reportfile import read_report
+from .resume import resume_command
 from .runlog import Key, read_rows, read_run_json, results_files
 
 
@@ -61,6 +62,13 @@ class RunFolder:
     def resumed(self) -> int:
         """How often the run was resumed."""
         return int(self.content.get("resumed", 0))
+
+    @property
+    def resume(self) -> str | None:
+        """What to type to go on with the run; None where it does not say how it was begun."""
+        typed = self.content.get("typed")
+        is_whole = isinstance(typed, list) and all(isinstance(each, str) for each in typed)
+        return resume_command(typed or [], self.path.resolve().name) if is_whole else None
 
     def recorded(self) -> Report | None:
         """Return the Report that the run's last session wrote; None where it was killed before."""

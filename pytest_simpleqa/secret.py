@@ -103,6 +103,11 @@ def without_password(text: str) -> str:
     return re.sub(r"((?:pass|secret|token|key)[^=&]*=)[^&]+", rf"\1{MASK}", masked)
 
 
+def without_secrets(argument: str) -> str:
+    """Return an argument of a command line with the passwords and keys in it masked."""
+    return re.sub(r"(?i)((?:\b|_)(?:api_?key|password|secret|token)=).+", rf"\1{MASK}", without_password(argument))
+
+
 def _any_form(char: str) -> str:
     r"""Return a pattern for `char` plain or escaped: `+`, `\u002B`, `%2b`, `&#43;`, `&plus;`, also more than once."""
     code = ord(char)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -15,16 +15,15 @@ from .records import QuestionResult
 from .report import Report
 from .textline import Line as Line  # what the summary is made of, for those who show it
 from .textline import Markup, spaced, wrapped
-from .trust import doubt, in_words
+from .trust import doubt, in_words, scant
 from .wording import columns, cut, kept_ends, many, one_line, rate, shown, span, speed, visible
 
 WRONG_SHOWN = 20
 ERRORS_SHOWN = 5
 
+_INDENT = "    "
 _LABEL = 12
 """Columns of a label before the words on certainty."""
-_LEAST_QUESTION = 8
-"""Fewer columns than this tell nothing of a question: it is left out instead."""
 
 
 # -- the summary ----------------------------------------------------------------------------------
@@ -41,42 +40,54 @@ def summary_lines(
     verbosity: int = 0,
     results: Iterable[QuestionResult] | None = None,
     resume: str | None = None,
+    ahead: int = 0,
+    left_open: Sequence[str] = (),
 ) -> list[Line]:
     """Return the summary of one run, no line wider than `width` except for paths and the `resume` command.
 
     `node_id` makes one of an item's own name, by default behind the run's name and `::`. `results`, in
     dataset order, is where wrong answers and errors are looked for, and defaults to the Report's
-    samples. `verbosity` -1 leaves out topics and wrong answers, -2 all but one line.
+    samples. `verbosity` -1 leaves out topics and wrong answers, -2 all but one line. `ahead` counts results of
+    questions that pytest has not reached; `left_open` tells of gates that stand in no Report.
     """
     if verbosity <= -2:
-        return [Line.of(one_line(report))]
+        return [Line.of(one_line(report, len(left_open)))]
     rows = list(report.samples if results is None else results)
     blocks = [
         [Line.of(shown(f"{report.name}: {report.model}, judged by {report.judge}", width), bold=True)],
         list(table_lines(report, width, topics=verbosity >= 0)),
         [
-            *_incomplete(report, width, resume),
+            *_incomplete(report, width, resume, ahead),
             *failure_lines(report, rows, width),
-            *_sentinels(report, width),
+            *sentinel_lines(report, width),
             *gate_lines(report, width),
+            *open_gate_lines(left_open, width),
         ],
         comparison_lines(report, width, brief=verbosity < 0),
         list(_certainty(report, width)),
         list(_facts(report, width, run_dir, out)),
-        list(_wrong(report, rows, width, node_id or (lambda item: f"{report.name}::{item}"))) if verbosity >= 0 else [],
+        list(_wrong(report, rows, width, node_id)) if verbosity >= 0 else [],
     ]
     lines = spaced(blocks)
     return lines if colour else [line.plain() for line in lines]
 
 
-def _incomplete(report: Report, width: int, resume: str | None) -> Iterator[Line]:
+def _incomplete(report: Report, width: int, resume: str | None, ahead: int) -> Iterator[Line]:
     if report.complete:
         return
     left_out = report.population - report.selected
     text = f"incomplete: {report.n:,} of {many(report.population, 'question')} have a result"
-    yield Line.of(cut(text + (f", {left_out:,} not selected" if left_out else ""), width), yellow=True)
+    text += f", {ahead_words(ahead)}" if ahead else ""
+    text += f", {left_out:,} not selected" if left_out else ""
+    for line in wrapped(text, width, indent="  "):
+        yield Line.of(cut(line, width), yellow=True)
     if resume:
         yield Line.of(f"go on with: {visible(resume)}")
+
+
+def ahead_words(number: int) -> str:
+    """Return that so many questions have a result without pytest having come to them."""
+    return f"{number:,} answered ahead of pytest, whose last line lacks them"
 
 
 def failure_lines(found: Rates, rows: Iterable[QuestionResult], width: int) -> Iterator[Line]:
@@ -84,7 +95,9 @@ def failure_lines(found: Rates, rows: Iterable[QuestionResult], width: int) -> I
     if not found.failures:
         return
     counts = ((found.judge_failures, "judge failure"), (found.errors, "error"))
-    yield Line.of(", ".join(many(number, noun) for number, noun in counts if number), red=True, bold=True)
+    none = f": 0 of {found.n:,} have a verdict, so the rates tell nothing" if found.failures == found.n else ""
+    text = ", ".join(many(number, noun) for number, noun in counts if number)
+    yield Line.of(cut(text + none, width), red=True, bold=True)
     reasons = Counter((row.error.kind, row.error.message) for row in rows if row.error)
     for (kind, message), number in reasons.most_common(ERRORS_SHOWN):
         yield Line.of(shown(f"  {number:,} {kind}: {message}", width))
@@ -92,14 +105,16 @@ def failure_lines(found: Rates, rows: Iterable[QuestionResult], width: int) -> I
         yield Line.of(shown(f"  and {many(left, 'further reason')}", width))
 
 
-def _sentinels(report: Report, width: int) -> Iterator[Line]:
-    """Yield what the judge made of its sentinels: a warning where it is not to be trusted."""
+def sentinel_lines(report: Report, width: int, label: str = "") -> Iterator[Line]:
+    """Yield what the judge made of its sentinels: a warning where it is not to be trusted, or has hardly been tried."""
     if report.sentinels is None:
         return
     why = doubt(report.sentinels)
-    text = f"{why}: do not trust its verdicts" if why else in_words(report.sentinels)
-    markup: Markup = {"red": True, "bold": True} if why else {}
-    for line in wrapped(visible(text), width, indent="  "):
+    questions = report.population // report.options.get("repeats", 1)
+    few = scant(report.sentinels, report.options.get("sentinels", 0), questions)
+    text = f"{why}: do not trust its verdicts" if why else in_words(report.sentinels) + few
+    markup: Markup = {"red": True, "bold": True} if why else {"yellow": True} if few else {}
+    for line in wrapped(visible(label + text), width, indent="  "):
         yield Line.of(line, **markup)
 
 
@@ -119,6 +134,12 @@ def gate_lines(report: Report, width: int, label: str = "") -> Iterator[Line]:
         markup = {{"pass": "green", "fail": "red"}.get(verdict, "yellow"): True}
         for line in wrapped(visible(text + reason), width, indent="     "):
             yield Line.of(line, **markup)
+
+
+def open_gate_lines(left_open: Iterable[str], width: int) -> Iterator[Line]:
+    """Yield the gates that stand in no Report, wrapped."""
+    for text in left_open:
+        yield from (Line.of(line, yellow=True) for line in wrapped(visible(text), width, indent="     "))
 
 
 def _certainty(report: Report, width: int) -> Iterator[Line]:
@@ -172,28 +193,37 @@ def _time(report: Report) -> str:
     return text
 
 
-def _wrong(report: Report, rows: Iterable[QuestionResult], width: int, node_id: Callable[[str], str]) -> Iterator[Line]:
-    """Yield the first wrong answers, one line each."""
+def _wrong(
+    report: Report, rows: Iterable[QuestionResult], width: int, node_id: Callable[[str], str] | None
+) -> Iterator[Line]:
+    """Yield the first wrong answers of a run."""
+    name_of = node_id or (lambda item: f"{report.name}::{item}")
     repeated = report.options.get("repeats", 1) != 1
-    wrong = list(islice((row for row in rows if row.verdict == "incorrect"), WRONG_SHOWN))
-    if not wrong:
+    wrong = (row for row in rows if row.verdict == "incorrect")
+    named = ((name_of(row.id + (f"-r{row.repeat}" if repeated else "")), row) for row in wrong)
+    return wrong_lines(report.incorrect, named, width)
+
+
+def wrong_lines(number: int, wrong: Iterable[tuple[str, QuestionResult]], width: int) -> Iterator[Line]:
+    """Yield the first of `number` wrong answers with their node ids: one line each, two where the screen is narrow."""
+    first = list(islice(wrong, WRONG_SHOWN))
+    if not first:
         return
-    more = f", the first {len(wrong)}; the rest is in the Report" if len(wrong) < report.incorrect else ""
-    yield Line.of(cut(f"{many(report.incorrect, 'wrong answer')}{more}", width), bold=True)
-    for row in wrong:
-        name = node_id(row.id + (f"-r{row.repeat}" if repeated else ""))
-        yield Line.of(cut(_wrong_answer(visible(name), row, width), width))
+    more = f", the first {len(first)}; the rest is in the Report" if len(first) < number else ""
+    yield Line.of(cut(f"{many(number, 'wrong answer')}{more}", width), bold=True)
+    told = [_wrong_answer(visible(name), row, width) for name, row in first]
+    if all(columns(f"{asked}  {said}") <= width for asked, said in told):
+        yield from (Line.of(f"{asked}  {said}") for asked, said in told)
+        return
+    for asked, said in told:
+        yield Line.of(cut(asked, width))
+        yield Line.of(f"{_INDENT}{said}")
 
 
-def _wrong_answer(node_id: str, row: QuestionResult, width: int) -> str:
-    """Return `node id  question  gold: X  predicted: Y`; the gold has first claim on the room, the question last."""
+def _wrong_answer(node_id: str, row: QuestionResult, width: int) -> tuple[str, str]:
+    """Return `node id  question`, and `gold: X  predicted: Y` in what a line of its own holds; the gold goes first."""
     question, gold, predicted = (shown(text or "", width) for text in (row.question, row.gold, row.predicted))
-    room = max(0, width - columns(f"{node_id}    gold:   predicted: "))
-    for_gold = min(columns(gold), max(room // 2, room - columns(question) - columns(predicted)))
-    rest = room - for_gold
-    for_predicted = min(columns(predicted), max(rest * 2 // 3, rest - columns(question)))
-    for_question = rest - for_predicted
-    answers = f"  gold: {cut(gold, for_gold)}  predicted: "
-    if for_question < min(_LEAST_QUESTION, columns(question)):
-        return f"{node_id}{answers}{predicted}"
-    return f"{node_id}  {cut(question, for_question)}{answers}{cut(predicted, for_predicted)}"
+    room = max(0, width - columns(f"{_INDENT}gold:   predicted: "))
+    for_gold = min(columns(gold), max(room // 2, room - columns(predicted)))
+    said = f"gold: {cut(gold, for_gold)}  predicted: {cut(predicted, room - for_gold)}"
+    return f"{node_id}  {question}", said

@@ -17,6 +17,9 @@ KINDS = (GOLD, ABSTENTION, OTHER_GOLD)
 
 TOLERATED = 0.02
 """The share of sentinels that a good judge may fail: a service that stumbles, a gold that can be misread."""
+FEW = 10
+"""Fewer sentinels than this find out no judge but a hopeless one: one that is wrong on one in five passes 9 of them by
+in three of four runs."""
 FALSE_ALARM = 0.01
 """How often such a judge may be distrusted by bad luck."""
 
@@ -100,6 +103,13 @@ def in_words(counted: Tally) -> str:
     )
     details = ", ".join(f"{what} {number:,}" for what, number in kinds.most_common())
     return f"the judge failed {counted['failed']:,} of {counted['n']:,} sentinels ({details})"
+
+
+def scant(counted: Tally, asked_for: int, questions: int) -> str:
+    """Return that fewer were made than `asked_for`, or that so few prove little; nothing where enough were."""
+    n, lacking = counted["n"], asked_for - questions
+    made = f"; {lacking:,} more could not be made: one for each question is the most" if lacking > 0 else ""
+    return made + (f"; {n:,} prove next to nothing" if n < FEW else "")
 
 
 def _untried(counted: Tally) -> str:

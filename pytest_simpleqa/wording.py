@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .metrics import Interval, Rates
 from .report import Report
@@ -122,16 +122,18 @@ def speed(number: int, seconds: float) -> str:
 # -- lines before and while ------------------------------------------------------------------------
 
 
-def announcement(n_questions: int, answer: str, judge: str, calls: int, in_tests: int = 0) -> str:
+def announcement(n_questions: int, answer: str, judge: str, calls: int, in_tests: int = 0, finished: int = 0) -> str:
     """Return what stands before the first request.
 
-    `calls` is the least number of requests to a service, `in_tests` of those that tests of the user's may make besides.
+    `calls` is the least number of requests to a service, `in_tests` the most that tests of the user's make besides:
+    a test need not ask. `finished` counts the questions that an earlier session has finished.
     """
-    cost = f"at least {many(calls, 'call')}" if calls else "no calls to a service"
+    costs = [f"at least {many(calls, 'call')}"] if calls else []
     if in_tests:
-        more = f"{many(in_tests, 'more call' if calls else 'call')} where every test asks and grades"
-        cost = f"{cost}, {more}" if calls else f"at least {more}"
-    return f"{many(n_questions, 'question')} to {visible(answer)}, judged by {visible(judge)}: {cost}"
+        costs.append(f"up to {many(in_tests, 'call')}" + (" in tests" if calls else ""))
+    already = f", {finished:,} finished already" if finished else ""
+    cost = " and ".join(costs) or "no calls to a service"
+    return f"{many(n_questions, 'question')} to {visible(answer)}, judged by {visible(judge)}{already}: {cost}"
 
 
 def progress_line(
@@ -170,8 +172,8 @@ def progress_line(
     return "  ".join(pieces.values())
 
 
-def one_line(report: Report) -> str:
-    """Return the whole run in one line, for `-qq`."""
+def one_line(report: Report, left_open: int = 0) -> str:
+    """Return the whole run in one line, for `-qq`; `left_open` gates stand in no Report."""
     pieces = [
         f"{report.n:,} of {many(report.population, 'question')}",
         f"accuracy {rate(report.accuracy)}" + (f" ({ends(report.interval('accuracy'))})" if report.n else ""),
@@ -183,6 +185,12 @@ def one_line(report: Report) -> str:
         pieces.append(many(report.failures, "failure"))
     if why := doubt(report.sentinels):
         pieces.append(why)
-    gates = Counter(str(gate.get("verdict")) for gate in report.gates)
-    pieces += [f"{many(number, 'gate')} {visible(verdict)}" for verdict, number in gates.items()]
+    pieces += gate_words([report], left_open)
     return f"{visible(report.name)}: {', '.join(pieces)}"
+
+
+def gate_words(reports: Iterable[Report], left_open: int = 0) -> list[str]:
+    """Return how many gates have come to what: `2 gates pass`; `left_open` more stand in no Report, undecided."""
+    found = Counter(str(gate.get("verdict")) for report in reports for gate in report.gates)
+    found["undecided"] += left_open
+    return [f"{many(number, 'gate')} {visible(verdict)}" for verdict, number in found.items() if number]

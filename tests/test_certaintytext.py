@@ -59,7 +59,7 @@ def test_what_has_no_usable_confidence_is_told() -> None:
     (_, first), *_ = certainty_lines(confident(extra={1: None, 2: 85, 3: -1}))
     assert first.endswith("of 7 answers, 1 stated none, 2 not in 0 to 1")
     lines = list(certainty_lines(confident(extra=dict.fromkeys(range(10)))))
-    assert lines == [("confidence", "- on average, - right, of 0 answers, 10 stated none")]
+    assert lines == [("confidence", "none of 10 answers stated a usable one")]
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -72,6 +72,9 @@ def test_a_dataset_without_topics_says_so() -> None:
         gates("topic[a].accuracy >= .1").require_runs({"quiz.csv": bare})
 
 
+REMEDY = "type 'quiz.csv: ' before the gate for that run alone"
+
+
 def test_a_test_function_may_come_later() -> None:
     """A node id is no mistake while tests are not collected; where none comes, its gate is told to be open."""
     found = gates(f"{FACTS}: accuracy >= .1", "quiz.csv: topic[a].accuracy >= .1", "accuracy >= 0")
@@ -79,5 +82,7 @@ def test_a_test_function_may_come_later() -> None:
     assert found.left_open({"quiz.csv": True, "sums.dev.v0": True, FACTS: True}) == []
     assert found.left_open({"quiz.csv": True, "sums.dev.v0": False}) == [
         f"gate {FACTS}: accuracy >= .1: undecided: the session holds no run {FACTS}",
-        "gate accuracy >= 0: undecided: no question of sums.dev.v0 has a result",
+        f"gate accuracy >= 0: undecided: no question of sums.dev.v0 has a result; {REMEDY}",
     ]
+    (line,) = gates("accuracy >= 0").left_open({"a": False, "b": False})
+    assert line == "gate accuracy >= 0: undecided: no question of a, b has a result"

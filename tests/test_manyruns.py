@@ -72,8 +72,34 @@ def test_incomplete_runs_are_named_with_the_way_on() -> None:
 
 
 def test_very_quiet_is_one_line() -> None:
-    """-qq leaves one line for all runs."""
+    """-qq leaves one line for all runs, with gates that stand in no Report."""
     assert lines(verbosity=-2) == ["3 runs: 6 of 6 questions, accuracy .500, attempted .667"]
+    assert lines(verbosity=-2, left_open=["gate a: undecided"])[0].endswith("attempted .667, 1 gate undecided")
+
+
+def test_gates_without_a_report_stand_below_the_others() -> None:
+    """A gate that a run without a result leaves open is told where the gates are."""
+    good = run("good.dev.v0", Verdict.CORRECT, gates=({"expression": "accuracy >= 1", "verdict": "pass"},))
+    table = lines(good, RUNS[0], left_open=["gate accuracy >= 1: undecided: no question of lost has a result"])
+    at = table.index("1 gate passed")
+    assert table[at + 1] == "gate accuracy >= 1: undecided: no question of lost has a result"
+
+
+def test_wrong_answers_of_all_runs_are_listed() -> None:
+    """The first wrong answers stand at the end with their node ids; not under -q, nor behind pages of their own."""
+    wrong = [("a.csv::q0001", row(1)), ("b.csv::q0002", row(2))]
+    assert any(line.startswith("b.csv::q0002  ") for line in lines(wrong=wrong))
+    for verbosity in (-1, 1):
+        assert not any("q0002" in line for line in lines(wrong=wrong, verbosity=verbosity))
+
+
+def test_what_is_known_of_single_runs_keeps_their_name() -> None:
+    """A judge that is not to be trusted is told under the name of its run, as are results ahead of pytest."""
+    checks = [{"kind": "other_gold", "wanted": "incorrect", "verdict": None}] * 3
+    bad = {"n": 20, "failed": 3, "allowed": 2, "failed_checks": checks, "by_kind": {}}
+    text = "\n".join(lines(replace(RUNS[0], sentinels=bad), replace(RUNS[1], population=9), ahead=2))
+    assert "capitals.dev.v0: the judge failed 3 of 20 sentinels" in text
+    assert "  2 answered ahead of pytest" in text
 
 
 def test_the_runs_directory_is_named_once() -> None:

@@ -123,3 +123,12 @@ def test_a_result_travels_without_its_question() -> None:
     sent = result.to_wire()
     assert "Who?" not in sent.values()
     assert QuestionResult.from_wire(sent, question) == result
+
+
+def test_a_failing_assert_shows_a_result_in_one_line() -> None:
+    """What pytest shows of a result is its id, status, gold and answer, cut short; of a verdict its word."""
+    wrong = QuestionResult.for_question(CAFE, predicted="in Bern " * 20, verdict=Verdict.INCORRECT)
+    assert repr(wrong) == f"<{CAFE.id} incorrect: gold 'Zürich', predicted 'in Bern in Bern in Bern in Bern in Bern…'>"
+    failed = QuestionResult.for_question(CAFE, error=Failure("timeout", "late"))
+    assert repr(failed) == f"<{CAFE.id} error: gold 'Zürich', timeout: 'late'>"
+    assert repr(Verdict.INCORRECT) == "'incorrect'"

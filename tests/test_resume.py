@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_simpleqa.errors import RunError
-from pytest_simpleqa.resume import difference, find_run
+from pytest_simpleqa.resume import difference, find_run, resume_command
 from pytest_simpleqa.runlog import write_run_json
 
 from .small_run import error_line, run_dirs  # small_run also imports what cannot be imported twice
@@ -355,6 +355,29 @@ def test_a_session_of_several_runs_is_gone_on_with_run_by_run(tmp_path: Path) ->
     assert find_run("latest", tmp_path, tmp_path, {"run": "four"}, alone=False) is None
     assert find_run("two", tmp_path, tmp_path, {"run": "four"}, alone=True) == tmp_path / "two"
     assert difference({"run": "two"}, {"run": "four", "options": {}}) == 'run: "two" then, "four" now'
+
+
+def test_what_is_finished_counts_among_no_calls(exam: Exam) -> None:
+    """The line before a resumed run tells what is finished, and what the rest takes: answered is only judged."""
+    exam.break_("answer 2", "judge 3")
+    assert exam.run("-q").ret == 1
+    exam.break_()
+    lines = exam.resume("-q").outlines
+    wanted = "6 questions to python:exam:answer, judged by python:exam:judge, 4 finished already: at least 3 calls"
+    assert wanted in lines
+    assert exam.calls()
+
+
+def test_a_refusal_names_the_way_that_loses_nothing(exam: Exam) -> None:
+    """A run that asked something else is refused with `auto`, which finds the one that is meant."""
+    exam.run()
+    assert "--simpleqa-resume=auto" in error_line(exam.resume("--simpleqa-repeats=2"))
+
+
+def test_a_command_goes_on_with_one_run() -> None:
+    """The command is what was typed, with the run's name in place of an earlier --simpleqa-resume."""
+    for typed in (("a b", "--simpleqa-resume", "auto", "-q"), ("a b", "--simpleqa-resume=x", "-q")):
+        assert resume_command(typed, "run-1") == "pytest 'a b' -q --simpleqa-resume=run-1"
 
 
 def test_find_run_says_where_it_looked(tmp_path: Path) -> None:

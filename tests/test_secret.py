@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_simpleqa.secret import MASK, Environment, Secret
+from pytest_simpleqa.secret import MASK, Environment, Secret, without_secrets
 
 KEY = "sk-planted-0123456789"
 
@@ -146,3 +146,19 @@ def test_an_environment_is_read_but_not_shown() -> None:
         ["OPENAI_API_KEY"],
     )
     assert KEY not in f"{environment} {environment!r}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("--answer-llm-param=api_key=sk-1", "--answer-llm-param=api_key=***"),
+        ("API_KEY=sk-1", "API_KEY=***"),
+        ("access_token=abc def", "access_token=***"),
+        ("max_tokens=100", "max_tokens=100"),
+        ("--simpleqa-db=postgresql://me:word@host/db", "--simpleqa-db=postgresql://me:***@host/db"),
+        ("--simpleqa-gate=accuracy >= 0.4", "--simpleqa-gate=accuracy >= 0.4"),
+    ],
+)
+def test_an_argument_is_kept_without_its_secrets(typed: str, shown: str) -> None:
+    """What is written down of a command line has no password and no key in it, and is else as it was."""
+    assert without_secrets(typed) == shown

@@ -163,6 +163,19 @@ def test_announcement_knows_singular_and_nothing() -> None:
     assert announcement(2, "hook", "rules", 0) == "2 questions to hook, judged by rules: no calls to a service"
 
 
+def test_announcement_of_a_resumed_run_tells_what_is_done() -> None:
+    """What an earlier session has finished is told, so that the number of calls is understood."""
+    line = announcement(60, "mine", "rules", 32, finished=28)
+    assert line == "60 questions to mine, judged by rules, 28 finished already: at least 32 calls"
+
+
+def test_announcement_of_tests_tells_the_most() -> None:
+    """A test need not ask: the calls of tests are a most, alone and beside those of a dataset."""
+    assert announcement(6, "mine", "rules", 0, 12).endswith("judged by rules: up to 12 calls")
+    both = announcement(6, "mine", "rules", 4, 12)
+    assert both.endswith("judged by rules: at least 4 calls and up to 12 calls in tests")
+
+
 def test_progress_says_how_far_and_how_long() -> None:
     """Progress gives share, counts, rates, speed and the time that is left."""
     counts = Counts(n=1082, correct=445, incorrect=400, not_attempted=237)
@@ -238,7 +251,8 @@ def test_summary_on_eighty_columns(whole: Report) -> None:
         "",
     ]
     assert lines[22] == "2,904 wrong answers, the first 20; the rest is in the Report"
-    assert len(lines) == 43
+    assert len(lines) == 63  # a second line for each, since eighty columns are too few for one
+    assert max(map(columns, lines)) <= 80
 
 
 @pytest.mark.parametrize("width", [50, 60, 80, 100, 120, 200])
@@ -297,18 +311,49 @@ def test_incomplete_runs_say_how_to_go_on() -> None:
     assert "go on with: pytest --simpleqa-resume latest" in lines
 
 
+def test_results_ahead_of_pytest_are_told() -> None:
+    """Results that pytest has not come to explain why its own last line counts fewer."""
+    text = " ".join(summary(replace(report_of([row(1), row(2)]), population=9, selected=9), ahead=1, width=120))
+    assert "2 of 9 questions have a result, 1 answered ahead of pytest, whose last line lacks them" in text
+
+
+def test_open_gates_stand_with_the_others() -> None:
+    """A gate that stands in no Report is told below those that do, wrapped, and counted under -qq."""
+    open_gate = "gate accuracy >= 0: undecided: no question of other.csv has a result; and so on"
+    lines = summary_lines(report_of([row(1)]), left_open=[open_gate], width=60)
+    at = next(i for i, line in enumerate(lines) if line.text.startswith("gate "))
+    assert f"{lines[at].text} {lines[at + 1].text.strip()}" == open_gate
+    assert lines[at].spans[0][1] == {"yellow": True}
+    (brief,) = summary(report_of([row(1)]), left_open=[open_gate], verbosity=-2)
+    assert brief.endswith("1 gate undecided")
+
+
 def test_failures_are_told_apart_with_their_reasons() -> None:
     """Judge failures and errors are counted apart, and the five most frequent kinds are shown."""
     rows = [failed(n, "timeout", "no answer within 90 s") for n in (1, 2)]
     rows += [failed(3, "judge_unreadable", "'Hard\nto say'", predicted="x")]
     rows += [failed(4 + n, f"kind{n}", "m") for n in range(5)]
     lines = summary(report_of(rows))
-    start = lines.index("1 judge failure, 7 errors")
+    start = lines.index("1 judge failure, 7 errors: 0 of 8 have a verdict, so the rates tell nothing")
     assert lines[start + 1 : start + 3] == [
         "  2 timeout: no answer within 90 s",
         r"  1 judge_unreadable: 'Hard\nto say'",
     ]
     assert lines[start + 6 : start + 8] == ["  and 2 further reasons", ""]
+
+
+def test_one_verdict_is_enough_to_have_rates() -> None:
+    """Where a row has a verdict, failures are told without a word on the rates."""
+    assert "1 error" in summary(report_of([row(1), failed(2, "timeout", "m")]))
+
+
+@pytest.mark.parametrize("width", [200, 80, 60])
+def test_the_counts_of_a_table_add_up(width: int) -> None:
+    """Judge failures and errors have columns where there are any, so that the counts add up to n."""
+    rows = [row(1), failed(2, "timeout", "m"), failed(3, "judge_unreadable", "hm", predicted="x"), row(4)]
+    (numbers,) = (line for line in summary(report_of(rows), width=width) if line.startswith("all q"))
+    n, *counts = [int(cell) for cell in numbers.split() if cell.isdigit()]
+    assert (n, counts) == (4, [0, 2, 0, 1, 1])
 
 
 def test_healthy_runs_have_no_failure_line() -> None:
@@ -389,13 +434,23 @@ def test_wrong_answers_show_what_they_hold() -> None:
 
 
 def test_long_wrong_answers_keep_the_gold() -> None:
-    """On a narrow screen the gold has the first claim on the room and the question the last."""
+    """What one line does not hold has two: the question, then the gold, which has the first claim, and the answer."""
     long = row(7, problem="Who " * 50, answer="Michio Sugeno", predicted="Kazuhiko " * 90)
-    (line,) = wrong_lines(report_of([long], dataset="simple_qa_test_set.csv"))
-    assert line == "simple_qa_test_set.csv::q0007  gold: Michio Sugeno  predicted: Kazuhiko Kazuhik…"
-    (wide,) = wrong_lines(report_of([long]), width=100)
-    assert wide.startswith("sample::q0007  Who Who Who ")
-    assert columns(wide) == 100
+    lines = summary(report_of([long], dataset="simple_qa_test_set.csv"))
+    assert lines[-2:] == [
+        "simple_qa_test_set.csv::q0007  Who Who Who Who Who Who Who Who Who Who Who Who …",
+        "    gold: Michio Sugeno  predicted: Kazuhiko Kazuhiko Kazuhiko Kazuhiko Kazuhik…",
+    ]
+    huge = row(7, answer="A gold " * 40, predicted="said " * 90)
+    (line,) = wrong_lines(report_of([huge]), width=100)
+    assert columns(line.partition("  predicted")[0]) > 45
+    assert columns(line) == 100
+
+
+def test_wrong_answers_are_all_told_alike() -> None:
+    """Where one of them needs two lines all have two."""
+    lines = summary(report_of([row(1), row(2, problem="Who " * 50)]))
+    assert [line.split("  ")[0] for line in lines[-4:]] == ["sample::q0001", "", "sample::q0002", ""]
 
 
 def test_huge_answers_cost_nothing() -> None:
@@ -407,7 +462,7 @@ def test_huge_answers_cost_nothing() -> None:
 def test_node_id_and_repeats_name_the_item() -> None:
     """The node id is the collector's, with the repeat where questions are asked more than once."""
     report = report_of([row(1)], options={"repeats": 3})
-    (line,) = wrong_lines(report, node_id=lambda item: f"tests/test_qa.py::test_it[{item}]")
+    (line,) = wrong_lines(report, node_id=lambda item: f"tests/test_qa.py::test_it[{item}]", width=120)
     assert line.startswith("tests/test_qa.py::test_it[q0001-r1]  ")
 
 

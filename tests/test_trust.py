@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_simpleqa.records import Question, QuestionResult, Verdict
-from pytest_simpleqa.trust import allowed_failures, doubt, in_words, merged_tallies, tally
+from pytest_simpleqa.trust import FEW, allowed_failures, doubt, in_words, merged_tallies, scant, tally
 
 
 def result(number: int, kind: str, wanted: str, verdict: str | None, repeat: int = 1) -> QuestionResult:
@@ -74,6 +74,21 @@ def test_kinds_that_the_judge_was_not_shown_are_told() -> None:
     found = tally([gold(1), refusal, result(3, "other_gold", "incorrect", "incorrect")])
     assert found is not None
     assert in_words(found) == "the judge passed all 3 sentinels"
+
+
+def test_few_sentinels_are_told_to_prove_little() -> None:
+    """Where there were fewer questions than sentinels asked for, or so few were asked for, that is told."""
+    assert scant(counted(20, 0), 20, 20) == ""
+    assert scant(counted(20, 0), 30, 20) == "; 10 more could not be made: one for each question is the most"
+    assert scant(counted(3, 0), 30, 3).endswith("; 3 prove next to nothing")
+    assert scant(counted(3, 0), 3, 60) == "; 3 prove next to nothing"
+
+
+def test_few_is_where_a_bad_judge_passes_as_a_rule() -> None:
+    """With fewer sentinels a judge that is wrong on one in five passes in three of four runs."""
+    n, allowed = FEW - 1, allowed_failures(FEW - 1)
+    passes = sum(math.comb(n, k) * 0.2**k * 0.8 ** (n - k) for k in range(allowed + 1))
+    assert 0.7 < passes < 0.8
 
 
 def test_a_run_without_sentinels_has_no_tally() -> None:
