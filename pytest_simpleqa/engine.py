@@ -17,21 +17,33 @@ from .line import Budget, Line, OutOfTime
 from .loopthread import LoopThread
 from .models.importing import error_line
 from .records import Failure, Judgement, QuestionResult, Reply, Usage, Verdict
-from .runlog import Row, merged, usage_of
+from .runlog import Row, merged, paid_for, usage_of
 from .stage import Ask, Place, Stage
 
 GRACE_S = 1.0
 """How long requests that are under way may go on after a stop, so that what was paid for arrives."""
+ENDED = "the session has ended"
+"""Why a closed engine starts nothing."""
 _ROLES = ("answer", "judge")
 _WATCH_S = 0.25
 _WAKE_S = 0.02
 """How long the thread that waits sleeps on: what finishes meanwhile is told with it, at one switch of threads."""
 
 
+class _Work:
+    """One piece of work: what came of it, and who waits for it."""
+
+    __slots__ = ("outcome", "waiting")
+
+    def __init__(self) -> None:
+        self.outcome: QuestionResult | Reply | None = None
+        self.waiting: list[threading.Event] = []
+
+
 class Engine:
     """Asks and judges what it is offered, in order, so many pairs at a time.
 
-    `offer`, `result` and `stop` are called from other threads than the loop's.
+    `add`, `offer`, `result`, `reply` and `stop` are called from other threads than the loop's, from any number of them.
     """
 
     def __init__(
@@ -49,8 +61,8 @@ class Engine:
         self._hungry = True
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._finished: dict[Place, QuestionResult | Reply] = {}
-        self._waiting: dict[Place, threading.Event] = {}
+        self._works: dict[Place, _Work] = {}
+        """What is offered, until somebody has taken what came of it."""
         self._broken: BaseException | None = None
         self.stopped: str | None = None
         """Why nothing new is started any more; None while the run goes on."""
@@ -65,18 +77,28 @@ class Engine:
         for role, limit in zip(_ROLES, (stage.answer_limit, stage.judge_limit), strict=True):
             name = stage.names[_ROLES.index(role)]
             if (role, name) not in self._lines:
-                self._lines[role, name] = Line(
-                    name, most=self._concurrency, max_in_flight=limit, on_stop=self._stop_soon
-                )
+                line = Line(name, most=self._concurrency, max_in_flight=limit, on_stop=self._stop_soon)
+                self._lines = {**self._lines, (role, name): line}  # a new one: the loop may be looking at the old
 
     # --- called from the threads that wait -------------------------------------------------
 
-    def offer(self, asks: Iterable[Ask]) -> None:
-        """Put `asks` behind what is queued; they start as soon as there is room."""
-        self._queue.extend(asks)
-        if self._hungry and not self.stopped:
+    def offer(self, asks: Iterable[Ask], *, first: bool = False) -> None:
+        """Put `asks` behind what is queued, or `first`, in their order; they start as soon as there is room.
+
+        What has been offered already and not been taken is not asked twice.
+        """
+        new = [ask for ask in asks if self._is_new(ask)]
+        if first:
+            self._queue.extendleft(reversed(new))
+        else:
+            self._queue.extend(new)
+        if new and self._hungry and not self.stopped:
             self._hungry = False
             self._loop.call_soon_threadsafe(self._pump)
+
+    def _is_new(self, ask: Ask) -> bool:
+        work = _Work()
+        return self._works.setdefault(ask.place, work) is work  # of two threads one puts it there
 
     def result(self, ask: Ask) -> QuestionResult:
         """Wait for the result of an offered question and hand it over; raise RunStopped if there will be none."""
@@ -89,30 +111,32 @@ class Engine:
         return self._wait(ask.place)
 
     def _wait(self, place: Place) -> QuestionResult | Reply:
-        arrived = self._waiting[place] = threading.Event()
+        work, arrived = self._works[place], threading.Event()
+        work.waiting.append(arrived)
         try:
-            while place not in self._finished:
+            while work.outcome is None:
                 if self._broken is not None:
                     raise self._broken
                 if self.stopped:
                     raise RunStopped(self.stopped)
                 arrived.wait()
                 arrived.clear()
-            return self._finished.pop(place)
+            self._works.pop(place, None)
+            return work.outcome
         finally:
-            self._waiting.pop(place, None)
+            work.waiting.remove(arrived)
 
     def stop(self, reason: str) -> None:
         """Start nothing new; what is under way may finish within `close`'s grace."""
         if not self.stopped:
             self.stopped = reason
             self._queue.clear()
-            for arrived in list(self._waiting.values()):
-                arrived.set()
+            for work in list(self._works.values()):
+                self._wake(work)
 
     def close(self, grace: float = GRACE_S) -> None:
         """Stop, give what is under way `grace` seconds, close models and loop; a second time does nothing."""
-        self.stop("the session has ended")
+        self.stop(ENDED)
         if self._loop.is_closed() or not self._loop.is_running():
             return
         with contextlib.suppress(TimeoutError):  # a model that will not let go: the thread is a daemon
@@ -132,7 +156,7 @@ class Engine:
     @property
     def limit(self) -> int:
         """Pairs that may run now: the concurrency, or less while a service says slow down."""
-        return max(1, min(self._concurrency, *(int(line.limit) for line in self._lines.values())))
+        return max(1, min((self._concurrency, *(int(line.limit) for line in self._lines.values()))))
 
     # --- on the loop -----------------------------------------------------------------------
 
@@ -176,13 +200,14 @@ class Engine:
         budget = Budget(stage.timeout)
         row = stage.known.get(ask.key)
         if ask.part == "verdict":
-            await self._judge_given(ask, stage, row, budget)
+            async with stage.turns[ask.key]:
+                await self._judge_given(ask, stage, row, budget)
             return
         kept = row.result(ask.question, ask.repeat) if row is not None and row.verdict is not None else None
         if kept is not None and ask.part == "pair":
             self._hand_over(ask, kept)
             return
-        reply = row.reply() if row is not None else None
+        reply = self._answered(ask, stage, row)[0]
         if reply is None:
             try:
                 reply = await self._answer(ask, stage, budget)
@@ -193,7 +218,7 @@ class Engine:
             if stage.log is not None:
                 stage.log.answer(ask.question, ask.repeat, reply, budget.spent)
         if ask.part == "answer":
-            stage.answered[ask.key] = reply, budget.spent
+            stage.answered.setdefault(ask.key, (reply, budget.spent))
             self._hand_over(ask, reply)
         else:
             judging = partial(self._judged, ask, stage)
@@ -204,22 +229,28 @@ class Engine:
         line = self._lines["answer", stage.names[0]]
         return take_reply(await line.attempt(lambda: stage.answerer.answer(ask.question, ask.repeat), budget))
 
+    @staticmethod
+    def _answered(ask: Ask, stage: Stage, row: Row | None) -> tuple[Reply | None, float]:
+        """Return the model's own answer, where there is one already, and the seconds that this session spent on it."""
+        return stage.answered.get(ask.key) or (row.reply() if row is not None else None, 0.0)
+
     async def _judge_given(self, ask: Ask, stage: Stage, row: Row | None, budget: Budget) -> None:
-        """Judge an answer that somebody else has; one that was judged in an earlier session is not judged again."""
+        """Judge the text that a test has brought, be it the model's answer or another.
+
+        The text that an earlier session has judged last is not judged again; the verdict is written again all the
+        same, so that the log ends on what counts, whatever has been judged between.
+        """
         assert ask.reply is not None
-        kept = row.result(ask.question, ask.repeat) if row is not None and row.verdict is not None else None
-        if kept is not None and kept.predicted == ask.reply.text:
-            self._hand_over(ask, kept)
-            return
-        reply = take_reply(ask.reply)
-        answered, spent = stage.answered.get(ask.key, (None, 0.0))
-        if answered is not ask.reply:
-            spent = 0.0
-            if stage.log is not None:
-                stage.log.answer(ask.question, ask.repeat, reply, spent)
-        judging = partial(self._judged, ask, stage)
-        judgement = await after_sentinel(stage.judge, ask.key, judging, reply, budget)
-        self._finish(ask, stage, spent + budget.spent, reply, judgement)
+        answer, spent = self._answered(ask, stage, row)
+        is_own = answer is ask.reply  # checked and capped when it came
+        reply = ask.reply if is_own else take_reply(ask.reply)
+        kept = row.judgement_on(reply.text) if row is not None else None
+        if kept is not None:
+            judgement, spent = kept
+        else:
+            judging = partial(self._judged, ask, stage)
+            judgement = await after_sentinel(stage.judge, ask.key, judging, reply, budget)
+        self._finish(ask, stage, spent + budget.spent, answer, judgement, None if is_own else reply)
 
     async def _judged(self, ask: Ask, stage: Stage, reply: Reply, budget: Budget) -> Judgement:
         if not reply.text.strip():
@@ -242,8 +273,17 @@ class Engine:
                 raise
             return Judgement(None, error=Failure("exception", error_line(error)))
 
-    def _finish(self, ask: Ask, stage: Stage, spent_s: float, reply: Reply | None, judgement: Judgement) -> None:
-        spent = usage_of(judgement)
+    def _finish(
+        self,
+        ask: Ask,
+        stage: Stage,
+        spent_s: float,
+        answer: Reply | None,
+        judgement: Judgement,
+        graded: Reply | None = None,
+    ) -> None:
+        """Write down and hand over what came of a question; `graded` is what was judged in place of the answer."""
+        spent, reply = usage_of(judgement), graded or answer
         result = QuestionResult.for_question(
             ask.question,
             ask.repeat,
@@ -253,19 +293,25 @@ class Engine:
             error=judgement.error,
             latency_s=round(spent_s, 4),
             raw=reply.raw if reply else None,
-            notes=(*(reply.notes if reply else ()), *judgement.notes),
-            answer_usage=usage_of(reply) if reply else spent,
+            notes=tuple(dict.fromkeys((*(reply.notes if reply else ()), *judgement.notes))),
+            answer_usage=paid_for(answer, graded) if reply else spent,
             judge_usage=spent if reply else Usage(),
             extra=merged(reply.extra if reply else None, judgement.extra),
         )
         if stage.log is not None:
-            stage.log.finished(ask.question, result, judgement.extra)
+            stage.log.finished(ask.question, result, judgement.extra, graded)
         self._hand_over(ask, result)
 
     def _hand_over(self, ask: Ask, result: QuestionResult | Reply) -> None:
-        self._finished[ask.place] = result
-        if (arrived := self._waiting.get(ask.place)) is not None:
-            self._loop.call_later(_WAKE_S, arrived.set)
+        work = self._works[ask.place]
+        work.outcome = result
+        if work.waiting:
+            self._loop.call_later(_WAKE_S, self._wake, work)
+
+    @staticmethod
+    def _wake(work: _Work) -> None:
+        for arrived in list(work.waiting):
+            arrived.set()
 
     async def _shut_down(self, grace: float) -> None:
         if self._tasks:

@@ -159,6 +159,16 @@ class Usage:
     model: str | None = None
     """The model name that the service returned."""
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return what both spent; seconds and model are those of `other`, where it has any."""
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.latency_s if other.latency_s is None else other.latency_s,
+            other.model or self.model,
+        )
+
     def to_json(self) -> list[Any]:
         return [self.calls, self.prompt_tokens, self.completion_tokens, self.latency_s, self.model]
 

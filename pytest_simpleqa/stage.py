@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -10,8 +12,8 @@ from .models.protocol import Answerer
 from .records import Question, Reply
 from .runlog import Key, Log, Row
 
-Place = tuple[str, str, int, str]
-"""What names one piece of work in the engine: `(run, question id, repeat, part)`."""
+Place = tuple[str, str, int, str, str | None]
+"""What names one piece of work in the engine: `(run, question id, repeat, part, text to be judged)`."""
 
 
 class Ask(NamedTuple):
@@ -32,7 +34,7 @@ class Ask(NamedTuple):
 
     @property
     def place(self) -> Place:
-        return self.run, self.question.id, self.repeat, self.part
+        return self.run, self.question.id, self.repeat, self.part, None if self.reply is None else self.reply.text
 
 
 @dataclass(frozen=True)
@@ -53,3 +55,5 @@ class Stage:
     """Rows of the run log: what is finished is not asked again."""
     answered: dict[Key, tuple[Reply, float]] = field(default_factory=dict)
     """Answers that stand in the log and wait for somebody to want a verdict; with the seconds spent."""
+    turns: defaultdict[Key, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """One verdict at a time on the texts that a test brings: what is graded last ends the log."""

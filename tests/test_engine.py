@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,119 @@ def test_questions_may_be_offered_one_by_one() -> None:
         for ask in asks(20):
             engine.offer([ask])
             assert engine.result(ask).verdict is Verdict.CORRECT
+
+
+def test_what_is_offered_twice_is_asked_once() -> None:
+    """A question that is under way, or whose result nobody has taken, is not paid for again."""
+    with running(model := FakeModel(echo, latency_s=0.02)) as engine:
+        (ask,) = asks(1)
+        engine.offer([ask])
+        wait_until(lambda: bool(model.prompts))
+        engine.offer([ask])
+        wait_until(lambda: model.in_flight == 0)
+        engine.offer([ask])
+        assert engine.result(ask).predicted == "gold 1"
+    assert len(model.prompts) == 1
+
+
+def test_threads_that_wait_for_one_question_all_get_its_result() -> None:
+    """However many threads wait for a question, none of them is left waiting."""
+    with running(model := FakeModel(echo, latency_s=0.1)) as engine, ThreadPoolExecutor(4) as pool:
+        (ask,) = asks(1)
+        engine.offer([ask])
+        found = [pool.submit(engine.result, ask) for _ in range(4)]
+        assert {each.result(5).predicted for each in found} == {"gold 1"}
+    assert len(model.prompts) == 1
+
+
+def test_what_somebody_waits_for_goes_first() -> None:
+    """A question that is offered first is asked before all that were offered ahead, in the order that it came in."""
+    with running(model := FakeModel(echo, latency_s=0.02), concurrency=1) as engine:
+        wanted = asks(40)
+        engine.offer(wanted[:30])
+        engine.offer(wanted[30:32], first=True)
+        assert [engine.result(ask).predicted for ask in wanted[30:32]] == ["gold 31", "gold 32"]
+        assert model.prompts.index("question 31?") <= 1
+        assert len(model.prompts) <= 4
+
+
+def test_an_engine_without_a_run_has_a_limit() -> None:
+    """Before the first run of a test function is known, the concurrency is the limit."""
+    engine = Engine({}, concurrency=3)
+    try:
+        assert engine.limit == 3
+    finally:
+        engine.close()
+
+
+# -- what tests bring ------------------------------------------------------------------------------
+
+
+def given(text: str, **more: Any) -> Ask:
+    """Return the ask for a verdict on `text` as an answer to the first question."""
+    return asks(1)[0]._replace(part="verdict", reply=Reply(text, calls=0, **more))
+
+
+def put(engine: Engine, ask: Ask) -> Any:
+    engine.offer([ask], first=True)
+    return engine.reply(ask)
+
+
+def only_row(log: RunLog) -> QuestionResult | None:
+    """Return what the log says of the first question."""
+    (ask,) = asks(1)
+    return read_rows([log.path])[0][ask.key].result(ask.question, 1)
+
+
+def test_two_texts_are_judged_one_after_the_other(tmp_path: Path) -> None:
+    """Of two texts to one question each gets its own verdict, and the log ends on the one that was given last."""
+    log = RunLog(tmp_path / "results.jsonl")
+
+    class Slow(FakeJudge):
+        async def judge(self, question: Question, predicted: str, complete: Any, repeat: int = 1) -> Judgement:
+            await asyncio.sleep(0.05 if predicted == "gold 1" else 0.0)
+            return Judgement(Verdict.CORRECT if predicted == question.answer else Verdict.INCORRECT)
+
+    with running(FakeModel("x"), Slow(), log=log) as engine:
+        texts = [given("gold 1"), given("bad")]
+        for text in texts:
+            engine.offer([text])
+        assert [engine.result(text).status for text in texts] == ["correct", "incorrect"]
+    row = only_row(log)
+    assert row is not None
+    assert (row.predicted, row.status) == ("bad", "incorrect")
+
+
+def test_a_text_that_is_judged_is_not_the_models_answer(tmp_path: Path) -> None:
+    """Beside what a test has had judged the log keeps what the model has said; both are paid, and stay so."""
+    log = RunLog(tmp_path / "results.jsonl")
+    answer = asks(1)[0]._replace(part="answer")
+    model = FakeModel(lambda prompt: Reply("gold 1", completion_tokens=5, model="m-1"))
+    with running(model, log=log) as engine:
+        said = put(engine, answer)
+        result = put(engine, given(f"I say: {said.text}", completion_tokens=2))
+    log.close()
+    assert result.predicted == "I say: gold 1"
+    assert (result.answer_usage.calls, result.answer_usage.completion_tokens) == (1, 7)
+    assert only_row(log) == result
+    rows, _ = read_rows([log.path])
+    again, judge = FakeModel("other"), FakeJudge()
+    with running(again, judge, known=rows, log=RunLog(log.path)) as engine:
+        assert put(engine, answer) == said
+        assert put(engine, given(f"I say: {said.text}", completion_tokens=2)) == result
+    assert (again.prompts, judge.judged) == ([], [])
+
+
+def test_the_log_ends_on_what_was_judged_last_in_every_session(tmp_path: Path) -> None:
+    """A verdict that an earlier session has given is not paid again, and stands last where it counts again."""
+    log = RunLog(tmp_path / "results.jsonl")
+    for session in (1, 2):
+        judge = FakeJudge()
+        with running(FakeModel("x"), judge, log=log, known=read_rows([log.path])[0]) as engine:
+            assert put(engine, given("gold 1")).status == "correct"
+            result = put(engine, given("bad"))
+        assert (result.status, only_row(log)) == ("incorrect", result)
+        assert len(judge.judged) == 3 - session
 
 
 # -- verdicts and failures -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -220,6 +221,95 @@ def test_files_of_several_writers_are_read_together(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("{}")
     rows, _ = read_rows(results_files(tmp_path))
     assert list(rows) == [("q0001", 1), ("q0001", 2)]
+
+
+def written(path: Path, *lines: tuple[float | None, str, str]) -> None:
+    """Write lines `(time, kind, what)`: of an answer what was said, else the verdict; no time for an old version's."""
+    head = {"v": 1, "id": PARIS.id, "fingerprint": PARIS.fingerprint, "repeat": 1}
+    with path.open("a", encoding="utf-8") as file:
+        for at, kind, what in lines:
+            said = {"predicted": what} if kind == "answer" else {"verdict": what}
+            file.write(json.dumps({**head, "kind": kind, **said, **({"time": at} if at else {})}) + "\n")
+
+
+def the_row(folder: Path) -> tuple[str | None, str]:
+    row = read_rows(results_files(folder))[0][PARIS.id, 1].result(PARIS, 1)
+    assert row is not None
+    return row.predicted, row.status
+
+
+def test_the_last_line_wins_whatever_its_file_is_called(tmp_path: Path) -> None:
+    """Of several files the line that was written last holds, not the one whose file's name comes last."""
+    written(tmp_path / "results.jsonl", (10.0, "answer", "Rome"), (11.0, "verdict", "incorrect"))
+    written(tmp_path / "results-gw0.jsonl", (20.0, "answer", "Paris"), (21.0, "verdict", "correct"))
+    assert the_row(tmp_path) == ("Paris", "correct")
+    written(tmp_path / "results.jsonl", (30.0, "answer", "Lyon"), (31.0, "verdict", "incorrect"))
+    assert the_row(tmp_path) == ("Lyon", "incorrect")
+
+
+def test_lines_of_an_old_version_come_before_those_with_a_time(tmp_path: Path) -> None:
+    """Lines without a time are read, by their files' names, and give way to what was written since."""
+    written(tmp_path / "results.jsonl", (None, "answer", "Rome"), (None, "verdict", "incorrect"))
+    written(tmp_path / "results-gw0.jsonl", (None, "answer", "Paris"), (None, "verdict", "correct"))
+    assert the_row(tmp_path) == ("Rome", "incorrect")
+    written(tmp_path / "results-gw0.jsonl", (5.0, "answer", "Paris"), (6.0, "verdict", "correct"))
+    assert the_row(tmp_path) == ("Paris", "correct")
+
+
+def test_a_clock_that_was_set_back_turns_no_files_order(tmp_path: Path) -> None:
+    """In one file the lines stand as they were written, whatever their times say."""
+    written(tmp_path / "results.jsonl", (9.0, "answer", "Rome"), (8.0, "answer", "Paris"), (7.0, "verdict", "correct"))
+    assert the_row(tmp_path) == ("Paris", "correct")
+
+
+def test_every_line_says_when_it_was_written(log: RunLog) -> None:
+    """A line's time is in seconds since 1970, by the clock of the process that writes the file."""
+    before = time.time()
+    log.answer(PARIS, 1, REPLY, 0.25)
+    (line,) = (json.loads(each) for each in log.path.read_text("utf-8").splitlines())
+    assert before - 0.01 <= line["time"] <= time.time() + 0.01
+
+
+def test_a_text_in_place_of_the_answer_stands_with_its_verdict(log: RunLog) -> None:
+    """What a test has had judged comes back as predicted, with what was paid for both; the answer stays as it was."""
+    graded = Reply("It is Paris", calls=0, completion_tokens=2, extra={"by": "me"})
+    log.answer(PARIS, 1, REPLY, 0.25)
+    log.finished(PARIS, result(), None, graded)
+    log.answer(PARIS, 1, Reply("Lyon"), 0.25)
+    log.close()
+    row = read_rows([log.path])[0][PARIS.id, 1]
+    found, answer = row.result(PARIS, 1), row.reply()
+    assert found is not None
+    assert answer is not None
+    assert (found.predicted, found.extra, found.verdict) == ("It is Paris", {"by": "me"}, "correct")
+    assert (found.answer_usage.calls, found.answer_usage.completion_tokens, answer.text) == (1, 2, "Lyon")
+
+
+def test_a_text_needs_no_answer_of_the_model(log: RunLog) -> None:
+    """A test that brings its own text leaves a whole row, of which the model has said nothing."""
+    log.finished(PARIS, result(), None, Reply("It is Paris", calls=0))
+    log.close()
+    row = read_rows([log.path])[0][PARIS.id, 1]
+    found = row.result(PARIS, 1)
+    assert found is not None
+    assert (found.predicted, found.answer_usage.calls, row.reply()) == ("It is Paris", 0, None)
+
+
+def test_a_judge_failure_after_a_verdict_holds(log: RunLog) -> None:
+    """Of verdict and error the later one counts."""
+    log.answer(PARIS, 1, REPLY, 0.25)
+    log.finished(PARIS, result())
+    failed = result(None, Failure("judge_unreadable", "no verdict"))
+    log.finished(PARIS, failed)
+    assert read(log) == failed
+
+
+def test_a_crash_takes_no_verdict_away(log: RunLog) -> None:
+    """A worker may die between its verdict and its report: what it wrote stays."""
+    log.answer(PARIS, 1, REPLY, 0.25)
+    log.finished(PARIS, result())
+    log.whole(PARIS, QuestionResult.for_question(PARIS, error=Failure("worker_crash", "it died")))
+    assert read(log) == result()
 
 
 def test_a_file_says_whether_somebody_writes_it(log: RunLog) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import SpecError
 from ..paths import typed_path
+from ..runlog import Row, in_order
 from .columns import Recorded, column_name, recorded_rows
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".json")
@@ -194,13 +195,13 @@ def _from_run_dir(name: str, path: Path) -> Recorded:
     files = sorted(path.glob("results*.jsonl"))
     if not files:
         raise SpecError(f"replay:{name}: a folder without results*.jsonl is no run directory")
-    found: list[Any] = []
+    found: list[list[Any]] = []
     warnings: list[str] = []
     for file in files:
         lines, torn = _read_lines(_read(file).decode("utf-8", "replace"))  # a kill may tear a character, too
-        found += (line for _, line in lines)
+        found.append([line for _, line in lines if _is_run_line(line)])
         warnings += _dropped(file.name, torn)
-    return recorded_rows(name, _merge_run_lines(found), None, warnings)
+    return recorded_rows(name, _merge_run_lines(in_order(found)), None, warnings)
 
 
 def _is_run_line(line: Any) -> bool:
@@ -210,23 +211,24 @@ def _is_run_line(line: Any) -> bool:
 def _merge_run_lines(lines: Iterable[Any]) -> list[dict[str, Any]]:
     """Return one record per asking: the last line of a kind wins.
 
+    What was predicted is what was judged: the model's answer, or a text that a test has had judged in its place.
     Workers write as they finish, so the order is that of the ids: the same from whatever run.
     """
-    askings: dict[tuple[str, Any], dict[str, Mapping[str, Any]]] = {}
+    askings: dict[tuple[str, Any], Row] = {}
     for line in lines:
         if _is_run_line(line):
-            askings.setdefault((str(line.get("id")), line.get("repeat", 1)), {})[line["kind"]] = line
+            askings.setdefault((str(line.get("id")), line.get("repeat", 1)), Row(line["fingerprint"])).take(line)
     records = []
-    for (row_id, repeat), kinds in sorted(askings.items(), key=lambda asking: asking[0][0]):
-        answer, verdict, error = (kinds.get(kind, {}) for kind in _RUN_KINDS)
+    for (row_id, repeat), row in sorted(askings.items(), key=lambda asking: asking[0][0]):
+        said, verdict, error = row.judged or {}, row.verdict or {}, row.error or {}
         records.append(
             {
                 "id": row_id,
                 "repeat": repeat,
-                "fingerprint": (answer or verdict or error)["fingerprint"],
-                "predicted": answer.get("predicted"),
-                "raw": answer.get("raw"),
-                "extra": answer.get("extra"),
+                "fingerprint": row.fingerprint,
+                "predicted": said.get("predicted"),
+                "raw": said.get("raw"),
+                "extra": said.get("extra"),
                 "verdict": verdict.get("verdict"),
                 "judged": verdict.get("extra"),
                 "judge_reply": (verdict or error).get("judge_reply"),
