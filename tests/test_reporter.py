@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -265,7 +266,7 @@ def test_the_summary_fits_eighty_columns_and_shows_no_raw_control(quiz: Quiz, mo
     lines = summary(session)
     assert "".join(lines).isprintable()
     assert all(len(line) <= 80 for line in lines if not line.startswith(("run ", "report ")))
-    pairs = list(zip(lines, lines[1:], strict=False))
+    pairs = list(pairwise(lines))
     assert any(line.startswith("quiz.csv::q0001 ") and "\\x1b[31mred" in said for line, said in pairs)
     assert any(line.startswith("quiz.csv::q0002 ") and "line\\r\\nbreak" in said for line, said in pairs)
 
