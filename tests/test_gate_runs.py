@@ -67,9 +67,7 @@ def test_a_run_that_was_not_asked_leaves_only_its_own_gates_open(quiz: Quiz, wor
     assert own.status == 0, own.text + own.errors
     every = quiz.apart(*args(quiz, "--simpleqa-gate=accuracy >= 0", "sums.dev.v0", *workers))
     assert every.status == 6, every.text + every.errors
-    line = (
-        "gate accuracy >= 0: undecided: no question of quiz.csv, more.dev.v0 has a result; type 'sums.dev.v0: '"
-    )
+    line = "gate accuracy >= 0: undecided: no question of quiz.csv, more.dev.v0 has a result; type 'sums.dev.v0: '"
     assert line in " ".join(every.text.split())
 
 
