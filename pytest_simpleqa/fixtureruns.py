@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import pytest
 
-from .errors import OptionError
+from .errors import OptionError, SimpleQAError
 from .fixtures import HANDLE, SimpleQA
 from .items import keywords_of, label_of
 from .options import Options
@@ -19,6 +19,7 @@ from .plan import Plan
 from .records import QuestionResult, Reply
 from .runlog import Key
 from .stage import Ask
+from .wording import visible
 
 MARK = "simpleqa_dataset"
 _ROW = "simpleqa"
@@ -59,7 +60,10 @@ class Choice:
             raise OptionError(f"the marker {MARK}: source={source!r}: wanted a file, an https:// URL or a known name")
         if limit is not None and (not isinstance(limit, int) or limit < 0):
             raise OptionError(f"the marker {MARK}: limit={limit!r}: wanted a whole number, 0 for all")
-        names = (topics,) if isinstance(topics, str) else None if topics is None else tuple(topics)
+        names: Any = (topics,) if isinstance(topics, str) else topics
+        names = tuple(names) if isinstance(names, Iterable) else names
+        if names is not None and not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
+            raise OptionError(f"the marker {MARK}: topics={topics!r}: wanted a name, or a list of names")
         return cls(None if source is None else os.fspath(source), base, limit, names, bool(ask_ahead))
 
 
@@ -108,12 +112,25 @@ class FixtureRuns:
         self._own = own
         self.put: Callable[[pytest.Item, Ask], Reply | QuestionResult] | None = None
         """Puts a question for an item and waits; None where no test is run."""
+        self.mistake: str | None = None
+        """The first marker or dataset that cannot be read: told when all is collected, before anything is asked."""
         self._files: dict[tuple[str, str], Plan] = {}
         self._chosen: dict[Choice, Plan] = {}
         self._named: dict[str, Plan] = {}
 
     def rows_for(self, definition: pytest.Function) -> Sequence[Any] | str:
-        """Return the rows of a test function as pytest's parameters, or why it has none. Raises SimpleQAError."""
+        """Return the rows of a test function as pytest's parameters, or why it has none.
+
+        A mistake is kept until all is collected: pytest has no exit status 4 for a fault of one collector.
+        """
+        try:
+            return self._rows_for(definition)
+        except SimpleQAError as error:
+            mistake = f"{definition.nodeid}: {error}"
+            self.mistake = self.mistake or mistake
+            return mistake
+
+    def _rows_for(self, definition: pytest.Function) -> Sequence[Any] | str:
         folder = os.path.relpath(definition.path.parent, self._rootpath)
         choice = Choice.of(definition.get_closest_marker(MARK), Path(folder).as_posix())
         if self._options.answer_llm is not None and self._options.judge_llm is None:
@@ -181,8 +198,19 @@ class FixtureRuns:
                 asked.setdefault(run, {})[item.nodeid] = row.ask.key
         return [FixtureRun(self.plan(run), choices[run], keys) for run, keys in asked.items()]
 
+    def require_sound(self) -> None:
+        """Raise pytest.UsageError where a marker or its dataset was found broken."""
+        if self.mistake is not None:
+            raise pytest.UsageError(visible(self.mistake))
+
+    def told(self, items: Iterable[pytest.Item]) -> list[dict[str, Any]]:
+        """Return what a worker tells the controller of the selected `items`: their runs, or the mistake."""
+        return [{"mistake": self.mistake}] if self.mistake else [run.to_json() for run in self.among(items)]
+
     def read(self, data: Mapping[str, Any]) -> FixtureRun:
-        """Read what `FixtureRun.to_json` gave. Raises SimpleQAError."""
+        """Read one of what `told` gave. Raises SimpleQAError."""
+        if "mistake" in data:
+            raise OptionError(data["mistake"])
         choice = Choice(**{**data["choice"], "topics": _tuple(data["choice"]["topics"])})
         plan = self._plan_named(data["name"], self.plan_of(choice))
         return FixtureRun(plan, choice, {node_id: (id_, repeat) for node_id, (id_, repeat) in data["items"].items()})

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
-from .errors import ModelError, SimpleQAError
+from .errors import ModelError
 from .records import Question, QuestionResult, Reply
 
 if TYPE_CHECKING:  # a session that asks nothing loads nothing of them
@@ -39,6 +43,8 @@ class SimpleQA:
         self._failed: QuestionResult | None = None
         self._graded: tuple[Reply, QuestionResult] | None = None
         self._told: QuestionResult | None = None
+        self._turn = threading.Lock()
+        """One at a time, whatever threads and tasks the test has: the second finds what the first has paid for."""
 
     @property
     def run(self) -> str:
@@ -50,12 +56,13 @@ class SimpleQA:
 
         An answer error is recorded, and fails the test in one line.
         """
-        if self._reply is None and self._failed is None:
-            given = self._put(self._ask._replace(part="answer"))
-            if isinstance(given, Reply):
-                self._reply = given
-            else:
-                self._failed = self.result = given
+        with self._turn:
+            if self._reply is None and self._failed is None:
+                given = self._put(self._ask._replace(part="answer"))
+                if isinstance(given, Reply):
+                    self._reply = given
+                else:
+                    self._failed = self.result = given
         if self._reply is None:
             assert self._failed is not None
             _fail(self._failed)
@@ -68,12 +75,13 @@ class SimpleQA:
         is recorded, and fails the test in one line. Raises TypeError where `answer` is neither.
         """
         __tracebackhide__ = True  # a mistake in the test is shown at the test's own line
-        reply = self._reply_of(answer)
-        if self._graded is None or self._graded[0] != reply:
-            given = self._put(self._ask._replace(part="verdict", reply=reply))
-            assert isinstance(given, QuestionResult)
-            self._graded = reply, given
-        result = self.result = self._graded[1]
+        with self._turn:
+            reply = self._reply_of(answer)
+            if self._graded is None or self._graded[0] != reply:
+                given = self._put(self._ask._replace(part="verdict", reply=reply))
+                assert isinstance(given, QuestionResult)
+                self._graded = reply, given
+            result = self.result = self._graded[1]
         if result.verdict is None:
             _fail(result)
         return result
@@ -126,9 +134,28 @@ def _fail(result: QuestionResult) -> NoReturn:
 
 
 async def _in_a_thread(work: Callable[[], T]) -> T:
-    from anyio import to_thread  # comes with the openai package; also serves tests that run on trio
+    """Return what `work` does; a task that is cancelled leaves it behind in a thread that keeps no process alive."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # a test that runs on trio, whose threads are daemons
+        from anyio import to_thread  # comes with the openai package
 
-    return await to_thread.run_sync(work, abandon_on_cancel=True)
+        return await to_thread.run_sync(work, abandon_on_cancel=True)
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
+    work = partial(copy_context().run, work)
+    # asyncio's own threads, and anyio's on asyncio, are waited for when the interpreter ends.
+    threading.Thread(target=_settle, args=(done, work), name="simpleqa-test", daemon=True).start()
+    return await asyncio.wrap_future(done)
+
+
+def _settle(done: Future[T], work: Callable[[], T]) -> None:
+    try:
+        result = work()
+    except BaseException as error:  # pytest's own outcomes are no Exception
+        done.set_exception(error)
+    else:
+        done.set_result(result)
 
 
 def handle_of(request: pytest.FixtureRequest) -> SimpleQA:
@@ -154,11 +181,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 def _rows_for(metafunc: pytest.Metafunc) -> Sequence[Any] | str:
     """Return the rows of the test as pytest's parameters, or why it has none."""
     runs: FixtureRuns | None = metafunc.config.pluginmanager.getplugin(PLUGIN)
-    try:
-        return _NO_MODEL if runs is None else runs.rows_for(metafunc.definition)
-    except SimpleQAError as error:
-        reason = f"{metafunc.definition.nodeid}: {error}"
-    pytest.fail(reason, pytrace=False)
+    return _NO_MODEL if runs is None else runs.rows_for(metafunc.definition)
 
 
 def _is_ours(metafunc: pytest.Metafunc) -> bool:

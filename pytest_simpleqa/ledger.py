@@ -58,10 +58,12 @@ class Ledger:
         self.gates = gates
         self.run_dir = RunDir(plan, cast.describe, warn, session, alone=alone)
         self.results: dict[Key, QuestionResult] = {}
-        self.selected = 0
-        """Rows that pytest has selected."""
-        self.skipped: set[Key] = set()
-        """Questions that a hook has skipped: no result of theirs counts, though one may have been asked ahead."""
+        self._selected: set[Key] = set()
+        self.passed_by: set[Key] = set()
+        """Rows whose items have run and recorded nothing: what else stands in the run log of them does not count.
+
+        That may be what was asked ahead for a test that skips, or the verdict of an earlier session.
+        """
         self.verdicts: list[str] = []
         """What came of the gates that apply: `pass`, `fail`, `undecided`."""
         self.report: Report | None = None
@@ -78,6 +80,11 @@ class Ledger:
         self._steps = Steps(plan.options.progress_pct)
 
     @property
+    def selected(self) -> int:
+        """How many rows pytest has selected."""
+        return len(self._selected)
+
+    @property
     def specs(self) -> tuple[str, str]:
         """How the user has named the answer model and the judge; an eval that grades by itself names its own rule."""
         judge = self.cast.judge
@@ -91,7 +98,7 @@ class Ledger:
 
     def begin(self, selected: Sequence[Key]) -> None:
         """Take in which rows pytest has selected; before any of them is asked."""
-        self.selected = len(selected)
+        self._selected = set(selected)
         self.began = time.monotonic()
         is_resumed = selected and self.run_dir.is_open and self.run_dir.resumed
         rows = self.run_dir.read_rows() if is_resumed else {}  # also tells of torn lines before anything is asked
@@ -119,6 +126,7 @@ class Ledger:
         if self.plan.in_tests:  # other tests stand around its own: they are no time of this run
             self._ended = time.monotonic()
             self.began = self.began if self.results else self._ended - (result.latency_s or 0.0)
+        self._selected.add(key)  # it is there already, unless somebody has added an item since
         if key in self.results:  # a test that was run again, or that graded two answers: the last one counts
             self._statuses[self.results[key].status] -= 1
         self.results[key] = result
@@ -139,9 +147,9 @@ class Ledger:
     def close(self, reasons: Sequence[str]) -> None:
         """Build the Report and decide the gates; `reasons` are causes to leave them undecided."""
         if self.run_dir.is_open and len(self.results) < self.selected:
-            # What was finished ahead of a stop stands in the run log.
-            known = self.results.keys() | self.skipped
-            found = self.run_dir.finished(ask for key, ask in self.ask_by_key.items() if key not in known)
+            # What was finished ahead of a stop stands in the run log, beside what this session has left out.
+            lacking = self._selected - self.results.keys() - self.passed_by
+            found = self.run_dir.finished(ask for key, ask in self.ask_by_key.items() if key in lacking)
             self.results.update(found)
             self.ahead = len(found)
         if not self.is_empty:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -41,12 +42,17 @@ class LookAhead:
         self._cast = cast
         self._upcoming = upcoming or _rest_of_session
         self._ahead: Upcoming | None = None
+        self._lock = threading.RLock()
+        """Tests may ask in threads of their own, and threads that are given up go on behind the next test."""
         self.engine: Engine | None = None
         """None before the first question is reached: nothing is built while collecting."""
         self._stages: dict[str, Stage] = {}
         self._window = 0
         self._offered: set[str] = set()
-        self._reached = 0
+        self._begun: set[str] = set()
+        """Items that pytest has come to: none of them is asked ahead any more."""
+        self._ahead_now = 0
+        """Items that have been offered and that pytest has not come to."""
         self._sizes = 0, 0
         self._suspects: frozenset[str] = frozenset()
         self._signals: Path | None = None
@@ -59,26 +65,29 @@ class LookAhead:
 
     def reach(self, item: pytest.Item, ask: Ask) -> Engine:
         """Have `ask` asked, now that pytest has reached its item, and what comes behind it; return who answers it."""
-        engine = self.engine or self._open(item.session)
-        self._reached += 1
-        self._top_up(engine, item, ask)
+        with self._lock:
+            engine = self.engine or self._open(item.session)
+            self._top_up(engine, item, ask)
         return engine
 
     def put(self, item: pytest.Item, ask: Ask) -> Engine:
         """Have asked what a test puts, unless that has happened ahead; return who answers it."""
-        engine = self.engine or self._open(item.session)
-        if ahead_of(item) == ask:
-            self._reached += item.nodeid not in self._offered
-            self._top_up(engine, item, ask)
-        else:
-            self._recall_dead()
-            self._stage_of(ask.run)
-            engine.offer([ask])
+        with self._lock:
+            engine = self.engine or self._open(item.session)
+            if ahead_of(item) == ask:
+                self._top_up(engine, item, ask)
+            else:
+                self._recall_dead()
+                self._stage_of(ask.run)
+                engine.offer([ask], first=True)  # the test waits for it, nobody yet for what was asked ahead
         return engine
 
     def pass_by(self, item: pytest.Item) -> None:
-        """Take in that a test is reached that may have been asked ahead, whether it asks or not."""
-        self._reached += item.nodeid in self._offered
+        """Take in that pytest has come to an item, whether it asks or not; a second time does nothing."""
+        with self._lock:
+            if item.nodeid not in self._begun:
+                self._begun.add(item.nodeid)
+                self._ahead_now -= item.nodeid in self._offered
 
     def send(self) -> None:
         """Bring what has been written to the controller, where that is on another machine."""
@@ -89,7 +98,7 @@ class LookAhead:
         """Stop asking; a second time does nothing."""
         if self.engine is not None:
             self.engine.close()
-        for stage in self._stages.values():
+        for stage in list(self._stages.values()):
             if stage.log is not None:
                 stage.log.close()
 
@@ -106,8 +115,9 @@ class LookAhead:
         """Return the stage of a run; that of a test function's is made when its first question is put."""
         if run not in self._stages:
             assert self.engine is not None
-            self._stages[run] = self._stage(self._in_tests.plan(run), self._seat())
-            self.engine.add(run, self._stages[run])
+            stage = self._stage(self._in_tests.plan(run), self._seat())
+            self.engine.add(run, stage)
+            self._stages[run] = stage
         return self._stages[run]
 
     def _stage(self, plan: Plan, seat: Seat) -> Stage:
@@ -133,26 +143,29 @@ class LookAhead:
 
     def _top_up(self, engine: Engine, item: pytest.Item, ask: Ask) -> None:
         """Offer `item` itself where that has not happened, and what comes behind it as far as the window goes."""
+        self.pass_by(item)
+        is_new = item.nodeid not in self._offered
+        self._offered.add(item.nodeid)
+        room = self._window - self._ahead_now
         batch = []
-        if item.nodeid not in self._offered:
-            self._offered.add(item.nodeid)
-            batch.append(ask)
-        room = self._window - (len(self._offered) - self._reached)
-        if room > self._window // 8 or batch:  # in batches: a look at an xdist queue costs its length
+        if is_new or room > self._window // 8:  # in batches: a look at an xdist queue costs its length
             self._recall_dead()
-            batch += self._next(room)
-        for run in {each.run for each in batch}:
+            batch = list(self._next(room))
+        for run in {ask.run, *(each.run for each in batch)}:
             self._stage_of(run)
+        engine.offer([ask], first=True)  # pytest waits for it now; where it was asked ahead, nothing is added
         if batch:
             engine.offer(batch)
 
     def _next(self, count: int) -> Iterator[Ask]:
         assert self._ahead is not None
         while count > 0 and (item := self._ahead()) is not None:
-            is_known = item.nodeid in self._offered or item.nodeid in self._suspects
+            if any(item.nodeid in known for known in (self._begun, self._offered, self._suspects)):
+                continue
             ask = item.ask if isinstance(item, QuestionItem) else ahead_of(item)
-            if ask is not None and not is_known and not _may_be_skipped(item):
+            if ask is not None and not _may_be_skipped(item):
                 self._offered.add(item.nodeid)
+                self._ahead_now += 1
                 count -= 1
                 yield ask
 
@@ -170,7 +183,7 @@ class LookAhead:
             self._sizes = sizes
             for stage in self._stages.values():
                 if isinstance(stage.log, RunLog):
-                    rows, _ = read_rows(stage.log.path.parent / name for name in _lines(dead))
+                    rows, _ = read_rows(results_files(stage.log.path.parent))
                     stage.known.update(rows)
             self._suspects = frozenset(_lines(suspects))
 
@@ -193,7 +206,9 @@ def _rest_of_session(session: pytest.Session) -> Upcoming:
 
 
 def _may_be_skipped(item: pytest.Item) -> bool:
-    """Tell whether somebody has put a skip mark on the item: then it is asked only when it is reached."""
+    """Tell whether a mark on the item may keep it from running: then it is asked only when it is reached."""
     if isinstance(item, QuestionItem) and len(item.own_markers) == 1:
         return False
-    return any(mark.name in ("skip", "skipif") for mark in item.iter_markers())
+    marks = list(item.iter_markers())
+    is_not_run = any(mark.name == "xfail" and not mark.kwargs.get("run", True) for mark in marks)
+    return is_not_run or any(mark.name in ("skip", "skipif") for mark in marks)

@@ -228,6 +228,8 @@ class Machines:
     def require_same_runs(self, datasets: Mapping[str, str | None]) -> None:
         """Raise pytest.UsageError where a machine has another dataset for a test function than `datasets`, by hash."""
         for node_id, runs in self._runs.items():
+            if mistake := next((run["mistake"] for run in runs if "mistake" in run), None):
+                raise pytest.UsageError(visible(f"{self._named[node_id]}: {mistake}"))
             for run in (run for run in runs if run["sha256"] != datasets.get(run["name"])):
                 place, name = self._named[node_id], run["name"]
                 told = f"{place}: {name} has another dataset there than on this machine; copy the file there"

@@ -40,10 +40,12 @@ class PlainProtocol:
         """Run `item`: three phases, three reports."""
         hook = self._hook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        self._phase(item, pytest.CallInfo.from_call(lambda: self._setup(item=item), "setup", _RERAISE))
-        self._item = item
-        self._phase(item, pytest.CallInfo.from_call(lambda: self._call(item=item), "call", _RERAISE))
-        self._item = None
+        setup = pytest.CallInfo.from_call(lambda: self._setup(item=item), "setup", _RERAISE)
+        self._phase(item, setup)
+        if setup.excinfo is None:  # else a plugin has skipped it, or has failed at it
+            self._item = item
+            self._phase(item, pytest.CallInfo.from_call(lambda: self._call(item=item), "call", _RERAISE))
+            self._item = None
         self._phase(
             item,
             pytest.CallInfo.from_call(lambda: self._teardown(item=item, nextitem=nextitem), "teardown", _RERAISE),
@@ -55,7 +57,7 @@ class PlainProtocol:
             item.runtest()
 
     def _phase(self, item: QuestionItem, call: pytest.CallInfo[None]) -> None:
-        if call.when == "call" or self._others_report:
+        if call.when == "call" or call.excinfo is not None or self._others_report:
             report = self._hook.pytest_runtest_makereport(item=item, call=call)
         else:  # nobody has anything to add to a setup or teardown in which nothing happens
             report = pytest.TestReport.from_item_and_call(item, call)

@@ -46,9 +46,10 @@ def build_report(
     """Return the Report of `results`, keyed by question id and repeat (from 1).
 
     `population` is in dataset order; a result that belongs to none of its rows is left out.
-    `selected` counts rows and defaults to all of them. `other_parse` is the parse rule that the run
-    did not use (`paper` for a strict run): the replies that it grades otherwise are counted as
-    `paper_parse_differs` in the provenance, which is None without it. `max_samples=-1` keeps all.
+    `selected` counts rows, those with a result among them, and defaults to all of them.
+    `other_parse` is the parse rule that the run did not use (`paper` for a strict run): the replies
+    that it grades otherwise are counted as `paper_parse_differs` in the provenance, which is None
+    without it. `max_samples=-1` keeps all.
     """
     assert started_at.tzinfo is not None, "started_at needs a zone"
     rows = [(question, repeat) for question in population for repeat in range(1, repeats + 1)]
@@ -64,8 +65,7 @@ def build_report(
         started_at=started_at.replace(microsecond=0),
         duration_ms=round(duration_s * 1000),
         population=len(rows),
-        # Rows finished ahead of a stop count, so there may be more results than the selection knew of.
-        selected=len(rows) if selected is None else max(selected, counts.n),
+        selected=len(rows) if selected is None else selected,
         **asdict(counts),
         intervals=_intervals(counts, askings),
         per_topic=_grouped("topic", done, askings) if topic_breakdown else None,

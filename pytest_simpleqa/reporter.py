@@ -57,6 +57,8 @@ class Reporter:
         self._ending = Ending()
         self.ledgers = {ledger.plan.name: ledger for ledger in ledgers}
         self._progress = Progress(config, options, self.ledgers, screen, self._tell)
+        self._tested: Mapping[str, tuple[str, Key]] = {}
+        """The run and the row of each item of a test function."""
         self._own_failures = 0
         self._is_finished = False
         self._session: pytest.Session | None = None
@@ -74,6 +76,7 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Announce the runs before the first request (under xdist the workers collect, and `wire` tells us)."""
+        self._in_tests.require_sound()
         if not session.testsfailed or self._config.option.continue_on_collection_errors:
             mine = [item.nodeid for item in session.items if isinstance(item, QuestionItem)]
             self.selected(mine, self._in_tests.among(session.items))
@@ -93,6 +96,7 @@ class Reporter:
         for ask in (self._ask_of[each] for each in mine):
             selected[ask.run].append(ask.key)
         selected |= {run.plan.name: list(run.items.values()) for run in in_tests}
+        self._tested = {node_id: (run.plan.name, key) for run in in_tests for node_id, key in run.items.items()}
         for ledger in self.ledgers.values():
             ledger.begin(selected[ledger.plan.name])
             self._tell_of_none_failed(ledger)
@@ -148,8 +152,9 @@ class Reporter:
                 self._take(report, ledger, payload.result, is_kept=True)
         elif str(report.when) == "???" and (ask := self._ask_of.get(report.nodeid)) is not None:
             self._hear_crash(report, ask)
-        elif report.skipped and report.when == "setup" and (ask := self._ask_of.get(report.nodeid)) is not None:
-            self.ledgers[ask.run].skipped.add(ask.key)
+        elif _records_nothing(report) and (place := self._place_of(report.nodeid)) is not None:
+            run, key = place
+            self.ledgers[run].passed_by.add(key)
 
     def _hear_crash(self, report: pytest.TestReport, ask: Ask) -> None:
         """Take in that a worker died at a question: an error, unless the question had been reported already."""
@@ -301,6 +306,11 @@ class Reporter:
         plans = [ledger.plan for ledger in self.ledgers.values() if not ledger.plan.in_tests]
         return {plan.node_id(name): ask for plan in plans for name, ask in plan.asks()}
 
+    def _place_of(self, node_id: str) -> tuple[str, Key] | None:
+        """Return the run and the row of an item that has one."""
+        ask = self._ask_of.get(node_id)
+        return (ask.run, ask.key) if ask is not None else self._tested.get(node_id)
+
     def _tell(self, event: Event) -> None:
         self._call_hook("pytest_simpleqa_event", f" at {event.kind}", event=event)
 
@@ -312,6 +322,12 @@ class Reporter:
             raise
         except Exception as error:
             self._screen.warn(f"{name} failed{when}: {type(error).__name__}: {error}")
+
+
+def _records_nothing(report: pytest.TestReport) -> bool:
+    """Tell whether a report without a result is an item's last word: what a stop has left unasked has had none."""
+    has_ended = report.when == "call" or (report.when == "setup" and not report.passed)
+    return has_ended and not hasattr(report, "simpleqa_unasked")
 
 
 def _write_utf8(text: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from .cast import Cast
+from .engine import ENDED
 from .errors import RunStopped, SimpleQAError
 from .fixtureruns import FixtureRuns
 from .fixtures import HANDLE
@@ -30,6 +31,9 @@ from .surroundings import start_servers
 
 _COLLECT_EVERY = 50_000
 """New objects between two collections while questions run: what hundreds of requests hold is garbage of no cycle."""
+
+_UNASKED: pytest.StashKey[bool] = pytest.StashKey()
+"""Marks an item that a stop has left without a result."""
 
 
 class Runner:
@@ -98,24 +102,27 @@ class Runner:
         """Return the result of `item`, asked now or asked already; keep the look-ahead filled."""
         if item.result is not None:  # a rerun of the item: nothing is paid twice
             return item.result
-        with self._skipping(item.session):
+        with self._skipping(item):
             result = self._ahead.reach(item, item.ask).result(item.ask)
             self._ahead.send()
             return result
 
     def put(self, item: pytest.Item, ask: Ask) -> Reply | QuestionResult:
         """Return what comes of a question that a test puts; what has been asked ahead is there already."""
-        with self._skipping(item.session):
+        with self._skipping(item):
             return self._ahead.put(item, ask).reply(ask)
 
     @contextlib.contextmanager
-    def _skipping(self, session: pytest.Session) -> Iterator[None]:
+    def _skipping(self, item: pytest.Item) -> Iterator[None]:
         """Skip the item where its question is not asked any more, and let the session end then."""
+        session = item.session
         try:
             yield
         except RunStopped as stop:
+            item.stash[_UNASKED] = True
             pytest.skip(f"not asked: {stop}")
         except SimpleQAError as error:  # a disk that is full, once for the whole run
+            item.stash[_UNASKED] = True
             session.shouldfail = session.shouldfail or str(error)
             pytest.skip(f"not asked: {error}")
         finally:
@@ -123,8 +130,8 @@ class Runner:
 
     @pytest.hookimpl
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        self._ahead.pass_by(item)
         if not isinstance(item, QuestionItem):
-            self._ahead.pass_by(item)
             return None
         if self._plainly is None or len(item.own_markers) > 1:
             return None
@@ -147,6 +154,8 @@ class Runner:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        if _UNASKED in item.stash:
+            report.simpleqa_unasked = True  # type: ignore[attr-defined]  # extra attributes travel
         if call.when == "call" and isinstance(item, QuestionItem) and item.result is not None:
             item.mark_report(report)
             self._attach(report, item.ask.run, item.result)
@@ -189,7 +198,9 @@ class Runner:
 
     def _pass_on_stop(self, session: pytest.Session) -> None:
         engine = self._ahead.engine
-        if engine is not None and engine.stopped and not (session.shouldfail or session.shouldstop):
+        if engine is None or engine.stopped == ENDED:  # a test's own thread, behind the end
+            return
+        if engine.stopped and not (session.shouldfail or session.shouldstop):
             if engine.was_told:
                 session.shouldstop = engine.stopped
             else:

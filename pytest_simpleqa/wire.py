@@ -116,7 +116,7 @@ class Worker:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Leave word of the runs of test functions before the controller hears of their items."""
         in_tests: FixtureRuns = self._config.pluginmanager.getplugin(FIXTURE_RUNS)
-        runs = [run.to_json() for run in in_tests.among(session.items)]
+        runs = in_tests.told(session.items)
         if runs and self._link is not None:
             self._link.tell_runs(runs)
         elif runs:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from pytest_simpleqa.models.recording import read_recording
+
 from .fake_server import FakeServer, error
 from .quiz import Quiz, Session
 from .small_run import run_dirs
@@ -402,6 +404,166 @@ async def test_it(simpleqa):
     assert suite.run(test_facts__py=tests).last == "2 failed, 2 passed"
 
 
+# --- asked once, whoever asks ------------------------------------------------------------------
+
+SLOW_MODEL = MODEL.replace("import Path\n", "import Path\nimport time\n").replace(
+    '    if "fail"', '    time.sleep(0.3)\n    if "fail"'
+)
+
+
+def test_overlapping_calls_are_one(suite: Suite) -> None:
+    """Tasks and threads that ask at once get one answer that was paid once; two texts get a verdict each."""
+    tests = """\
+import asyncio
+import threading
+import pytest
+pytestmark = [pytest.mark.anyio, pytest.mark.simpleqa_dataset("facts.csv", limit=1)]
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+async def test_tasks(simpleqa):
+    both = asyncio.gather(simpleqa.aask(), simpleqa.aask())
+    assert await asyncio.wait_for(both, 10) == ["Paris", "Paris"]
+    graded = await asyncio.wait_for(asyncio.gather(simpleqa.agrade("Paris"), simpleqa.agrade("Rome")), 10)
+    assert [each.verdict for each in graded] == ["correct", "incorrect"]
+
+def test_threads(simpleqa):
+    said = []
+    threads = [threading.Thread(target=lambda: said.append(simpleqa.ask()), daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert said == ["Paris"] * 3
+
+async def test_cancelled(simpleqa):
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(simpleqa.aask(), 0.05)
+    assert (await simpleqa.agrade(await simpleqa.aask())).verdict == "correct"
+"""
+    session = suite.run(model__py=SLOW_MODEL, test_facts__py=tests)
+    assert session.last == "3 passed"
+    assert suite.asked() == ["Capital of France?"] * 3
+
+
+def test_a_call_that_is_given_up_keeps_no_process_alive(suite: Suite) -> None:
+    """A session ends, and its process, while an answer that no test waits for any more is still out."""
+    tests = """\
+import asyncio
+import pytest
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.anyio
+@pytest.mark.simpleqa_dataset("facts.csv", limit=1)
+async def test_cancelled(simpleqa):
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(simpleqa.aask(), 0.1)
+"""
+    model = MODEL.replace("def answer", "import asyncio\n\nasync def answer").replace(
+        '    if "fail"', '    await asyncio.sleep(600)\n    if "fail"'
+    )
+    session = suite.run(apart=True, model__py=model, test_facts__py=tests)
+    assert (session.status, session.last) == (0, "1 passed")
+    assert "the session has ended" not in session.text
+    assert session.seconds < 30
+
+
+def test_a_test_that_was_broken_off_pays_nothing_twice(suite: Suite) -> None:
+    """A rerun of a test that its own time-out has broken off takes the answer that the first try has asked for."""
+    tests = """\
+import signal
+import pytest
+
+def break_off(number, frame):
+    raise TimeoutError
+
+@pytest.mark.simpleqa_dataset("facts.csv", limit=1)
+def test_it(simpleqa):
+    signal.signal(signal.SIGALRM, break_off)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(TimeoutError):
+        simpleqa.ask()
+    assert simpleqa.grade(simpleqa.ask()).verdict == "correct"
+"""
+    session = suite.run(apart=True, model__py=SLOW_MODEL, test_facts__py=tests)
+    assert session.last == "1 passed"
+    assert suite.asked() == ["Capital of France?"]
+
+
+@HOW
+def test_what_a_test_waits_for_goes_before_what_is_asked_ahead(suite: Suite, how: tuple[str, ...]) -> None:
+    """A verdict is given while answers that were asked ahead still wait for their turn."""
+    many = "problem,answer\n" + "".join(f"Question {number}?,1969\n" for number in range(40))
+    tests = """\
+from pathlib import Path
+import pytest
+
+@pytest.mark.simpleqa_dataset("facts.csv", ask_ahead=True)
+def test_it(simpleqa):
+    simpleqa.grade(simpleqa.ask())
+    with Path("seen.txt").open("a") as file:
+        file.write(str(len(Path("asked.txt").read_text().splitlines())) + "\\n")
+"""
+    model = SLOW_MODEL.replace("0.3", "0.03")
+    suite.run("--simpleqa-concurrency=2", *how, model__py=model, facts__csv=many, test_facts__py=tests)
+    seen = (suite.path / "seen.txt").read_text().splitlines()
+    assert int(seen[0]) < 12
+    assert len(suite.asked()) == 40
+
+
+# --- what the run log keeps --------------------------------------------------------------------
+
+
+def test_the_answer_stays_the_models_own(suite: Suite) -> None:
+    """A test that grades a text of its own about the answer gets the same answer again when the run goes on."""
+    tests = """\
+import pytest
+
+@pytest.mark.simpleqa_dataset("facts.csv", limit=2)
+def test_it(simpleqa):
+    result = simpleqa.grade("The answer: " + simpleqa.ask())
+    assert result.predicted in ("The answer: Paris", "The answer: Lisbon")
+    assert result.answer_usage.calls == 1
+"""
+    for how in ((), ("--simpleqa-resume=latest",)):
+        session = suite.run(*how, test_facts__py=tests)
+        assert session.last == "2 passed"
+        report = suite.reports()["test_facts.py::test_it"]
+        assert [row["predicted"] for row in report["samples"]] == ["The answer: Paris", "The answer: Lisbon"]
+        assert report["usage"]["answer"]["calls"] == 2
+    assert len(suite.asked()) == 2
+
+
+def test_a_recording_of_a_run_has_the_verdicts_of_its_report(suite: Suite) -> None:
+    """Graded twice, gone on with, with a worker and without: the log says last what the Report says."""
+    tests = """\
+import os
+import pytest
+
+@pytest.mark.simpleqa_dataset("facts.csv")
+def test_it(simpleqa):
+    first, last = os.environ.get("GRADES", "gold bad").split()
+    texts = {"gold": simpleqa.question.answer, "bad": "Oslo"}
+    simpleqa.grade(texts[first])
+    simpleqa.grade(texts[last])
+"""
+    sessions = [((), "gold bad"), (("--simpleqa-resume=latest",), "gold bad")]
+    sessions += [(("-n1", "--simpleqa-resume=latest"), "bad gold"), (("--simpleqa-resume=latest",), "gold bad")]
+    for how, grades in sessions:
+        suite.quiz.environment["GRADES"] = grades
+        suite.run(*how, test_facts__py=tests)
+        report = suite.reports()["test_facts.py::test_it"]
+        said = "correct" if grades.endswith("gold") else "incorrect"
+        assert verdicts(report) == [said] * 4
+        replayed = read_recording(str(run_dirs(suite.path)[-1]), suite.path)
+        assert [row.verdict for row in replayed.rows] == [said] * 4
+
+
 # --- when nothing is asked ---------------------------------------------------------------------
 
 
@@ -438,17 +600,40 @@ def test_without_a_dataset_a_function_is_one_skip(suite: Suite) -> None:
         ("'facts.csv', limit='3'", "limit='3': wanted a whole number, 0 for all"),
         ("3", "source=3: wanted a file, an https:// URL or a known name"),
         ("'facts.csv', repeats=3", "got an unexpected keyword argument 'repeats'"),
+        ("'facts.csv', topics=[1]", "topics=[1]: wanted a name, or a list of names"),
+        ("'facts.csv', topics=5", "topics=5: wanted a name, or a list of names"),
+        ("'broken.csv'", "broken.csv, row 2: the cell 'answer' is empty"),
     ],
 )
 def test_a_mistake_in_the_marker_is_one_line(suite: Suite, mark: str, message: str) -> None:
-    """The file does not collect, as with any mistake in it: the function is named, and there is no traceback."""
-    tests = f"import pytest\n\n@pytest.mark.simpleqa_dataset({mark})\ndef test_it(simpleqa):\n    pass\n"
-    session = suite.run(test_facts__py=tests)
-    assert session.status == 2
-    (line,) = [line for line in session.lines if line.startswith("test_facts.py::test_it: ")]
+    """The session ends with exit status 4 before anything is asked, and one line names the function."""
+    files = {
+        "broken__csv": "problem,answer\nCapital of France?,Paris\nCapital of Spain?,\n",
+        "test_facts__py": f"import pytest\n\n@pytest.mark.simpleqa_dataset({mark})\ndef test_it(simpleqa):\n    pass\n",
+        "test_more__py": "def test_more(simpleqa):\n    simpleqa.grade(simpleqa.ask())\n",
+    }
+    suite.write(**files)
+    session = suite.run("test_facts.py", "test_more.py", "--simpleqa-dataset=facts.csv")
+    assert session.status == 4
+    (line,) = [line for line in session.errors.splitlines() if line.strip()]
+    assert line.startswith("ERROR: test_facts.py::test_it: ")
     assert message in line
     assert "Traceback" not in session.text
     assert "exception occurred" not in session.text
+    assert suite.asked() == []
+
+
+@pytest.mark.parametrize("more", [(), ("-n2",), ("--collect-only",), ("--continue-on-collection-errors",)])
+def test_a_broken_dataset_in_a_marker_ends_the_session_however_it_runs(suite: Suite, more: tuple[str, ...]) -> None:
+    """Bare, under xdist and while only collecting: one line, exit status 4, and nothing asked or left behind."""
+    broken = "problem,answer\nCapital of Spain?,\n"
+    session = suite.run(*more, facts__csv=broken, test_facts__py=TESTS)
+    assert session.status == 4
+    assert session.errors.count("facts.csv, row 1: the cell 'answer' is empty") == 1, session.errors
+    assert "the cell 'answer'" not in session.text
+    assert "INTERNALERROR" not in session.text
+    assert suite.asked() == []
+    assert run_dirs(suite.path) == []
 
 
 def test_a_fixture_of_that_name_of_the_users_is_left_alone(suite: Suite) -> None:
@@ -647,6 +832,93 @@ def pytest_collection_modifyitems(items):
 """
     suite.run(conftest__py=conftest, test_facts__py=SLOW.format(ahead=True))
     assert suite.asked() == ["Who wrote Hamlet?", "When did people land on the moon?"]
+
+
+@HOW
+@pytest.mark.parametrize("over", ["return", "pytest.skip()", "skipped at setup"])
+def test_what_is_over_is_not_asked_ahead(suite: Suite, how: tuple[str, ...], over: str) -> None:
+    """Rows whose tests have passed without a question are not asked for, and the look-ahead stays as far as it was."""
+    many = "problem,answer,topic\n" + "".join(
+        f"Question {number}?,1969,{'Late' if number >= 700 else 'Early'}\n" for number in range(800)
+    )
+    tests = """\
+import pytest
+
+@pytest.mark.simpleqa_dataset("many.csv", ask_ahead=True)
+def test_it(simpleqa):
+    if simpleqa.question.topic == "Early":
+        OVER
+    simpleqa.grade(simpleqa.ask())
+"""
+    conftest = """\
+import pytest
+
+def pytest_runtest_setup(item):
+    if "early" in item.extra_keyword_matches:
+        pytest.skip("not today")
+"""
+    suite.write(conftest__py=conftest if "setup" in over else "", many__csv=many)
+    suite.run("-q", *how, test_facts__py=tests.replace("OVER", "assert 0" if "setup" in over else over))
+    asked = suite.asked()
+    assert len(asked) == len(set(asked))
+    assert [line for line in asked if int(line.split()[1].strip("?")) < 700] == []
+    assert len(asked) == 100
+
+
+def test_a_dataset_question_that_a_hook_has_skipped_is_not_asked_later(suite: Suite) -> None:
+    """What was skipped beyond the reach of the look-ahead is never asked, and holds no place of it."""
+    many = "problem,answer\n" + "".join(f"Question {number}?,1969\n" for number in range(700))
+    conftest = """\
+import pytest
+
+def pytest_runtest_setup(item):
+    if 2 < int(item.name[1:]) <= 690:
+        pytest.skip("not today")
+"""
+    suite.write(conftest__py=conftest, many__csv=many)
+    suite.quiz.pytest("--simpleqa-dataset=many.csv", *MODELS, "-q")
+    asked = sorted(int(line.split()[1].strip("?")) for line in suite.asked())
+    assert asked[-10:] == [*range(690, 700)]
+    assert asked[:-10] == [*range(257)]
+
+
+@HOW
+def test_a_skipped_tests_question_is_no_result(suite: Suite, how: tuple[str, ...]) -> None:
+    """What was asked ahead for a test that skips counts for nothing, an answer error neither."""
+    tests = """\
+import pytest
+
+@pytest.mark.simpleqa_dataset("some.csv", ask_ahead=True)
+def test_it(simpleqa):
+    if simpleqa.question.problem.startswith("fail"):
+        pytest.skip("not today")
+    simpleqa.grade(simpleqa.ask())
+"""
+    some = "problem,answer\n" + "".join(f"{'fail' if number == 3 else 'When'} {number}?,1969\n" for number in range(6))
+    session = suite.run("--simpleqa-gate=accuracy >= 0.5", *how, test_facts__py=tests, some__csv=some)
+    report = suite.reports()["test_facts.py::test_it"]
+    assert counts(report) == (6, 6, 5, 5, 0, 0, 0, 0)
+    assert not report["complete"]
+    assert session.status == 6
+
+
+@pytest.mark.parametrize("mark", ["skip", "skipif(True, reason='no')", "xfail(run=False)"])
+def test_what_a_mark_keeps_from_running_is_not_asked_ahead(suite: Suite, mark: str) -> None:
+    """A skip mark, or an xfail that is not to be run, costs nothing."""
+    tests = f"""\
+import pytest
+
+@pytest.mark.simpleqa_dataset("facts.csv", limit=1, ask_ahead=True)
+def test_first(simpleqa):
+    simpleqa.grade(simpleqa.ask())
+
+@pytest.mark.{mark}
+@pytest.mark.simpleqa_dataset("facts.csv", ask_ahead=True)
+def test_it(simpleqa):
+    simpleqa.grade(simpleqa.ask())
+"""
+    suite.run(test_facts__py=tests)
+    assert suite.asked() == ["Capital of France?"]
 
 
 def test_fixture_tests_keep_to_the_concurrency(suite: Suite, server: FakeServer) -> None:

@@ -52,10 +52,10 @@ def test_complete_needs_every_row() -> None:
     assert (stopped.population, stopped.selected, stopped.n, stopped.complete) == (5, 3, 1, False)
 
 
-def test_rows_ahead_of_a_stop_count() -> None:
-    """Results beyond the selection widen it instead of breaking the sum."""
-    report = make(selected=2)
-    assert (report.selected, report.n) == (5, 5)
+def test_more_results_than_were_selected_are_no_report() -> None:
+    """A selection is never widened by results: a run that left rows out would look complete."""
+    with pytest.raises(AssertionError, match="5 of 2 of 5 rows"):
+        make(selected=2)
 
 
 def test_nothing_measured_is_still_a_report() -> None:
