@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .errors import ModelError, RunStopped
 from .models.importing import error_line, where
@@ -34,6 +34,10 @@ _STRAY_SHARE = 0.2
 _NO_WORD = frozenset({"timeout", "connection"})
 _LAST_SHARE = 0.1
 """The share of a question's time that no wait takes: it is left for one more request."""
+_LET_GO_S = 0.5
+"""How long a call that is cancelled may take to end before it is left behind."""
+_HELD_UP_S = 0.1
+"""A time-out that comes so much too late tells of the loop, which something has held up, and not of the service."""
 _ENOUGH_SHARE = 0.8
 """For so much of a question's time a service may say nothing but 429 before the run stops."""
 
@@ -70,27 +74,51 @@ class Budget:
         return self.left - _LAST_SHARE * self.total
 
     async def run(self, call: Awaitable[T]) -> T:
-        """Await `call` on this budget; raise OutOfTime when it is used up, and nothing that would end the loop."""
+        """Await `call` on this budget; raise OutOfTime when it is used up, and nothing that would end the loop.
+
+        A call that does not let itself be cancelled is left behind: what comes of it is nobody's. Where the loop was
+        held up beyond the deadline (by code that blocks it), as much time is given back once.
+        """
         began = time.monotonic()
-        deadline = asyncio.timeout(self.left if self.total else None)
+        left = self.left if self.total else None
+        held_up = 0.0
+        task = asyncio.get_running_loop().create_task(_contained(call))
         try:
-            async with deadline:
-                return await call
-        except TimeoutError:
-            if deadline.expired():
-                raise OutOfTime from None
-            raise
-        except BaseException as error:
-            if isinstance(error, (Exception, GeneratorExit)) or _is_being_cancelled():
-                raise
-            raise ModelError("exception", f"{error_line(error)}{where(error)}") from error
+            await asyncio.wait((task,), timeout=left)
+            if left is not None and (late := time.monotonic() - began - left) > _HELD_UP_S:
+                held_up = late
+                await asyncio.wait((task,), timeout=held_up)
+            if not task.done():
+                raise OutOfTime
+            return task.result()
         finally:
-            self.spent += time.monotonic() - began
+            self.spent += time.monotonic() - began - held_up
+            if not task.done():
+                await _let_go(task)
 
     async def wait(self, seconds: float) -> None:
         """Wait on this budget, which must have the room."""
         await asyncio.sleep(seconds)
         self.spent += seconds
+
+
+async def _contained(call: Awaitable[T]) -> T:
+    """Await `call`, and let nothing out of it that would end the loop."""
+    try:
+        return await call
+    except BaseException as error:
+        if isinstance(error, (Exception, GeneratorExit)) or _is_being_cancelled():
+            raise
+        raise ModelError("exception", f"{error_line(error)}{where(error)}") from error
+
+
+async def _let_go(task: asyncio.Task[Any]) -> None:
+    """Cancel `task` and wait a moment for its end; one that goes on then goes on unheard."""
+    task.cancel()
+    await asyncio.wait((task,), timeout=_LET_GO_S)
+    if not task.done():
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # as asyncio does itself for what it gathers
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 def _is_being_cancelled() -> bool:

@@ -457,6 +457,63 @@ def test_a_failure_that_comes_again_is_not_changed() -> None:
     assert (same.message, same.calls) == ("it is server_error", 1)
 
 
+def test_a_call_that_will_not_be_cancelled_is_left_behind() -> None:
+    """Code that swallows its cancellation costs its own row, and neither the slot nor the end of the loop."""
+
+    async def stubborn() -> Reply:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                continue
+        return Reply("late")
+
+    async def both() -> tuple[Reply | ModelError | RunStopped, ...]:
+        line = Stops().line(max_in_flight=1)
+        await outcome(line, says("first"))
+        return await outcome(line, stubborn, 0.2), await outcome(line, says("next"))
+
+    began = time.monotonic()
+    loop = asyncio.new_event_loop()  # asyncio.run would wait for what was left behind
+    late, after = loop.run_until_complete(both())
+    loop.close()
+    assert isinstance(late, ModelError)
+    assert late.kind == "timeout"
+    assert isinstance(after, Reply)
+    assert time.monotonic() - began < 5
+
+
+def test_what_ends_late_is_not_heard() -> None:
+    """A reply that a call gives once it is cancelled is no reply of the question."""
+
+    async def late() -> Reply:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            return Reply("late")
+        return Reply("in time")
+
+    said = asyncio.run(outcome(Stops().line(), late, 0.1))
+    assert isinstance(said, ModelError)
+    assert said.kind == "timeout"
+
+
+def test_a_loop_that_is_held_up_costs_no_other_question_its_time() -> None:
+    """Where code blocks the loop beyond the deadline, a service that answers in time is not blamed for it."""
+
+    async def blocked() -> tuple[Reply | ModelError | RunStopped, float, list[str]]:
+        stops, budget = Stops(), Budget(0.5)
+        asyncio.get_running_loop().call_later(0.05, time.sleep, 1.2)
+        said = await stops.line().attempt(says("well", latency_s=0.1), budget)
+        return said, budget.spent, stops
+
+    said, spent, stops = asyncio.run(blocked())
+    assert isinstance(said, Reply)
+    assert spent < 0.6
+    assert stops == []
+
+
 def test_no_deadline_is_no_deadline() -> None:
     """A budget of 0 seconds never ends a call."""
     assert asyncio.run(Stops().line().attempt(says("x", latency_s=0.02), Budget(0))).text == "x"

@@ -110,3 +110,31 @@ def test_nothing_is_wrapped_where_nothing_is_asked(folder: pytest.Pytester) -> N
     """Under --collect-only the hook is not called."""
     folder.makeconftest("def pytest_simpleqa_wrap(answerer, config): raise RuntimeError\n")
     assert folder.runpytest_subprocess(*ASKED, "--collect-only", "-q").ret == 0
+
+
+TIMED_OUT = """
+import asyncio
+import time
+
+def pytest_simpleqa_wrap(answerer, config):
+    async def patient(question, prompt, complete, repeat):
+        while question.id == "q0003":
+            try:
+                BLOCK
+            except asyncio.CancelledError:
+                pass
+        return await complete(prompt)
+    return patient
+"""
+
+
+@pytest.mark.parametrize("more", CASES[::2], ids=["bare", "n2"])
+def test_a_wrapper_that_swallows_its_cancellation_costs_its_row(folder: pytest.Pytester, more: tuple[str, ...]) -> None:
+    """The deadline gives the row up as a timeout, the session ends, and so does the process."""
+    conftest = TIMED_OUT.replace("BLOCK", "await asyncio.sleep(30)")
+    result, report = run(folder, conftest, "--simpleqa-timeout=1", "--simpleqa-concurrency=2", *more)
+    assert (report["n"], report["errors"], report["complete"]) == (3, 1, True)
+    assert report["samples"][2]["error"]["kind"] == "timeout"
+    assert "never retrieved" not in result.stderr.str()
+    assert "destroyed" not in result.stderr.str()
+    assert result.duration < 20
