@@ -307,6 +307,20 @@ def test_a_hung_call_gives_up_its_place() -> None:
     release.set()
 
 
+def test_a_call_that_has_used_up_its_iterator_is_an_error_at_once() -> None:
+    """`next` on an iterator that is used up raises what no future takes; it is told as a RuntimeError."""
+
+    async def scene() -> None:
+        threads = DaemonThreads(1)
+        try:
+            await asyncio.wait_for(threads.run(lambda: next(iter(()))), 5)
+        finally:
+            threads.close()
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(scene())
+
+
 def test_a_call_that_waited_takes_the_place_of_a_hung_one() -> None:
     """A call queued behind a hung one runs as soon as that one is given up."""
     release = threading.Event()

@@ -26,11 +26,19 @@ def sequence(*values: Any) -> Callable[[], Any]:
 
     def fetch() -> Any:
         value = waiting.pop(0)
-        if isinstance(value, Exception):
+        if isinstance(value, BaseException):
             raise value
         return value
 
     return fetch
+
+
+class Locked:
+    """Looks like a credential's token, and is none."""
+
+    @property
+    def token(self) -> str:
+        raise RuntimeError("locked")
 
 
 async def tokens_of(fetch: Callable[[], Any], times: int) -> list[str]:
@@ -65,7 +73,16 @@ def test_many_calls_fetch_one_token() -> None:
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(None, "NoneType"), ("  ", "no token"), ("a\nb", "no token"), (ValueError("no login"), "ValueError: no login")],
+    [
+        (None, "NoneType"),
+        ("  ", "no token"),
+        ("a\nb", "no token"),
+        (ValueError("no login"), "ValueError: no login"),
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (Locked(), "RuntimeError: locked"),
+    ],
 )
 def test_a_fetch_that_gives_nothing_is_told(value: Any, words: str) -> None:
     """The function is named; the first failure stops the run, as a refused key does."""
@@ -73,6 +90,18 @@ def test_a_fetch_that_gives_nothing_is_told(value: Any, words: str) -> None:
         asyncio.run(tokens_of(sequence(value), 1))
     assert caught.value.kind == "unauthorized"
     assert "python:m:f" in caught.value.message
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
+def test_an_async_fetch_that_wants_to_end_the_process_is_told(error: BaseException) -> None:
+    """What an async function raises is the fault of the token, whatever it is."""
+
+    async def fetch() -> str:
+        raise error
+
+    with pytest.raises(ModelError, match=type(error).__name__) as caught:
+        asyncio.run(tokens_of(fetch, 1))
+    assert caught.value.kind == "unauthorized"
 
 
 def test_a_failure_to_refresh_may_pass() -> None:

@@ -217,6 +217,16 @@ def test_tools_that_are_called_at_once_are_all_answered(ask: Ask, server: FakeSe
     assert gold.startswith("Gold: ")
 
 
+def test_a_reply_that_calls_too_much_is_cut(ask: Ask, server: FakeServer, example: ModuleType) -> None:
+    """Of endless calls the first few are run and sent back, and a tool's name is shown no longer than one can be."""
+    calls = [("calculate", {"expression": str(number)}) for number in range(50_000)]
+    server.script(in_turn(calling(("x" * 100_000, {}), *calls), "6"))
+    reply = ask()
+    assert len(results_in(server.requests[1].body)) == example.MAX_CALLS
+    assert len(server.requests[1].body["messages"][-1 - example.MAX_CALLS]["tool_calls"]) == example.MAX_CALLS
+    assert len(json.dumps(reply.extra)) < 10_000
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [

@@ -178,6 +178,19 @@ def test_a_skipped_question_is_never_asked(quiz: Quiz, mark: str, mode: tuple[st
     assert session.status == 0
 
 
+@pytest.mark.parametrize("mode", [(), ("-n2",)], ids=["bare", "n2"])
+@pytest.mark.parametrize("fails", ["pytest.skip('not today')", "raise RuntimeError('no')"])
+def test_a_plugin_that_fails_at_setup_keeps_the_question_from_counting(
+    quiz: Quiz, fails: str, mode: tuple[str, ...]
+) -> None:
+    """A plugin that is no conftest skips or fails a question at setup: it is not called, and has no result."""
+    hook = f"def pytest_runtest_setup(item):\n    if item.name == 'q0002':\n        {fails}\n"
+    quiz.file("early.py", f"import pytest\n\n\n{hook}")
+    session = quiz.apart("-p", "early", *quiz.args(*mode))
+    assert session.progress == (6, 6, 5, False), session.text
+    assert session.status == int("raise" in fails)
+
+
 def test_a_conftest_may_reorder_and_drop_items(quiz: Quiz) -> None:
     """Questions run in the order that a conftest gives them; the Report stays in dataset order."""
     quiz.file("conftest.py", "def pytest_collection_modifyitems(items):\n    items[:] = items[:0:-1]\n")

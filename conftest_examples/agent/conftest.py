@@ -31,6 +31,10 @@ SYSTEM = (
     "If you cannot find the answer, give up rather than guess."
 )
 GAVE_UP = "I don't know."
+MAX_CALLS = 8
+"""The tools that one reply may call; what it calls beyond them is not run, and not sent back."""
+MAX_NAME_CHARS = 64
+"""What the trace and the model get to see of a tool's name: as long as the chat API lets one be."""
 MAX_RESULT_CHARS = 1_000
 """What the model, and the trace, get to see of one result, and the trace of one call's arguments."""
 
@@ -170,12 +174,13 @@ class Agent:
 def _calls_of(reply: Reply) -> Iterator[tuple[str, str, str]]:
     """Yield id, name and arguments of each tool that a reply calls, whatever shape the model has made of it."""
     calls = (reply.extra or {}).get("tool_calls")
-    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+    for number, call in enumerate(calls[:MAX_CALLS] if isinstance(calls, list) else ()):
         function = call.get("function") if isinstance(call, dict) else None
         known = function if isinstance(function, dict) else {}
         arguments = known.get("arguments")
         said = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        yield str((call.get("id") if known else None) or f"call-{number}"), str(known.get("name")), said
+        name = str(known.get("name"))[:MAX_NAME_CHARS]
+        yield str((call.get("id") if known else None) or f"call-{number}"), name, said
 
 
 def _as_said(reply: Reply, calls: list[tuple[str, str, str]]) -> dict[str, Any]:

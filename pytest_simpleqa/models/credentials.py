@@ -103,20 +103,29 @@ class Token:
         async with self._fetching:
             is_current = self._current is not None and time.time() < self._fresh_until
             if self._current == stale or not is_current:
-                token, until = self._read(await self._call())
+                token, until = await self._fetched()
                 self._current, self._earlier, self._fresh_until = token, self._current, until
 
-    async def _call(self) -> Any:
+    async def _fetched(self) -> tuple[Secret, float]:
+        """Return a token and until when it is used; raise ModelError for whatever the user's code raises."""
         try:
-            if inspect.iscoroutinefunction(self._fetch):
-                return await self._fetch()
-            value = await self._threads.run(self._fetch)
-            return await value if inspect.isawaitable(value) else value
-        except Exception as error:
+            return self._read(await self._call())
+        except (ModelError, GeneratorExit):
+            raise
+        except BaseException as error:  # a login that is told to exit fails as any other
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
             # Once one has come, a failure may pass; before that every request would fail as this one does.
             kind = "unauthorized" if self._current is None else "connection"
             message = self.redact(f"no token from {self._name}: {error_line(error)}")
             raise ModelError(kind, message) from None
+
+    async def _call(self) -> Any:
+        if inspect.iscoroutinefunction(self._fetch):
+            return await self._fetch()
+        value = await self._threads.run(self._fetch)
+        return await value if inspect.isawaitable(value) else value
 
     def _read(self, value: Any) -> tuple[Secret, float]:
         """Return the token in what was fetched, and until when it is used."""

@@ -75,6 +75,8 @@ def _work(jobs: SimpleQueue[_Job | None]) -> None:
             continue
         try:
             job.done.set_result(job.work())
+        except StopIteration as error:  # `next` on what is used up: no future takes one, so nobody would ever hear
+            job.done.set_exception(RuntimeError(f"StopIteration: {error}").with_traceback(error.__traceback__))
         except BaseException as error:
             job.done.set_exception(error)
         if job.abandoned:
