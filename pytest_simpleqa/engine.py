@@ -111,7 +111,13 @@ class Engine:
         return self._wait(ask.place)
 
     def _wait(self, place: Place) -> QuestionResult | Reply:
-        work, arrived = self._works[place], threading.Event()
+        work = self._works[place]
+        outcome = work.outcome or self._outcome(work)
+        self._works.pop(place, None)
+        return outcome
+
+    def _outcome(self, work: _Work) -> QuestionResult | Reply:
+        arrived = threading.Event()
         work.waiting.append(arrived)
         try:
             while work.outcome is None:
@@ -121,7 +127,6 @@ class Engine:
                     raise RunStopped(self.stopped)
                 arrived.wait()
                 arrived.clear()
-            self._works.pop(place, None)
             return work.outcome
         finally:
             work.waiting.remove(arrived)
@@ -232,7 +237,9 @@ class Engine:
     @staticmethod
     def _answered(ask: Ask, stage: Stage, row: Row | None) -> tuple[Reply | None, float]:
         """Return the model's own answer, where there is one already, and the seconds that this session spent on it."""
-        return stage.answered.get(ask.key) or (row.reply() if row is not None else None, 0.0)
+        if (answered := stage.answered.get(ask.key)) is not None:
+            return answered
+        return row.reply() if row is not None else None, 0.0
 
     async def _judge_given(self, ask: Ask, stage: Stage, row: Row | None, budget: Budget) -> None:
         """Judge the text that a test has brought, be it the model's answer or another.
@@ -293,7 +300,7 @@ class Engine:
             error=judgement.error,
             latency_s=round(spent_s, 4),
             raw=reply.raw if reply else None,
-            notes=tuple(dict.fromkeys((*(reply.notes if reply else ()), *judgement.notes))),
+            notes=_each_once((*(reply.notes if reply else ()), *judgement.notes)),
             answer_usage=paid_for(answer, graded) if reply else spent,
             judge_usage=spent if reply else Usage(),
             extra=merged(reply.extra if reply else None, judgement.extra),
@@ -325,6 +332,11 @@ class Engine:
             with contextlib.suppress(Exception):  # the user's code; what is finished counts, not how it ends
                 async with asyncio.timeout(1.0):
                     await model.close()
+
+
+def _each_once(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the notes, none of them twice: a verdict that is kept has those of its answer, too."""
+    return tuple(dict.fromkeys(notes)) if notes else notes
 
 
 def _failure(error: ModelError) -> Failure:

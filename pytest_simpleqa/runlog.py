@@ -303,7 +303,10 @@ def usage_of(spent: Reply | Judgement) -> Usage:
 
 def paid_for(answer: Reply | None, graded: Reply | None) -> Usage:
     """Return what an answer cost, and what was graded in its place: both were paid."""
-    return sum((usage_of(reply) for reply in (answer, graded) if reply is not None), Usage())
+    if answer is None or graded is None:
+        only = answer or graded
+        return usage_of(only) if only is not None else Usage()
+    return usage_of(answer) + usage_of(graded)
 
 
 def in_order(files: Iterable[Iterable[Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
