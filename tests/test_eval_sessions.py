@@ -27,6 +27,8 @@ def answer(prompt):
 """
 ANSWER = "--answer-llm=python:model:answer"
 REGISTRY = "--simpleqa-registry-path=registry"
+SIMPLEQA = Path(sys.executable).with_name("simpleqa")
+"""The command beside this Python, whatever PATH says."""
 
 
 @pytest.fixture
@@ -368,7 +370,7 @@ def test_shards_of_an_eval_have_its_figures_after_a_resume(registry: pytest.Pyte
     for share in ("1/2", "2/2"):
         assert registry.runpytest_subprocess(*one, f"--simpleqa-shard={share}").ret == 0
     shards = [str(path) for path in run_dirs(registry.path)]
-    merged = registry.run("simpleqa", "merge", *shards, "--out=whole")
+    merged = registry.run(SIMPLEQA, "merge", *shards, "--out=whole")
     merged.stderr.fnmatch_lines(["*an eval's figures are no sum of its shards' figures*"])
     path = registry.path / "whole" / "report.json"
     assert json.loads(path.read_text(encoding="utf-8")).get("metrics") is None
@@ -377,7 +379,7 @@ def test_shards_of_an_eval_have_its_figures_after_a_resume(registry: pytest.Pyte
     assert json.loads(path.read_text(encoding="utf-8"))["metrics"]["accuracy"] == 0.5
     assert len(asked(registry.path)) == before
     path.unlink()
-    dead = registry.run("simpleqa", "report", "whole")
+    dead = registry.run(SIMPLEQA, "report", "whole")
     dead.stderr.fnmatch_lines(["*go on with the run, by --simpleqa-resume*"])
 
 

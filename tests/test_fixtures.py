@@ -581,7 +581,8 @@ def test_without_a_model_a_function_is_one_skip(suite: Suite, models: tuple[str,
     session = suite.run("-rs", "-v", models=models, test_facts__py=tests)
     assert (session.status, session.last) == (0, "3 skipped")
     assert f"SKIPPED [1] test_facts.py:4: simpleqa: {reason}" in session.text
-    assert "test_facts.py::test_facts SKIPPED" in session.text
+    # Before pytest 9 the id of what stands for the rows is part of the name.
+    assert re.search(r"test_facts\.py::test_facts(\[simpleqa\])? SKIPPED", session.text)
     assert not (suite.path / ".simpleqa").exists()
 
 
