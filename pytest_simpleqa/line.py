@@ -36,8 +36,10 @@ _LAST_SHARE = 0.1
 """The share of a question's time that no wait takes: it is left for one more request."""
 _LET_GO_S = 0.5
 """How long a call that is cancelled may take to end before it is left behind."""
+_STEP_SHARE = 0.1
+"""The share of a question's time after which is looked whether the loop keeps up."""
 _HELD_UP_S = 0.1
-"""A time-out that comes so much too late tells of the loop, which something has held up, and not of the service."""
+"""A step that takes so much longer tells of the loop, which something holds up, and not of the service."""
 _ENOUGH_SHARE = 0.8
 """For so much of a question's time a service may say nothing but 429 before the run stops."""
 
@@ -76,25 +78,31 @@ class Budget:
     async def run(self, call: Awaitable[T]) -> T:
         """Await `call` on this budget; raise OutOfTime when it is used up, and nothing that would end the loop.
 
-        A call that does not let itself be cancelled is left behind: what comes of it is nobody's. Where the loop was
-        held up beyond the deadline (by code that blocks it), as much time is given back once.
+        A call that does not let itself be cancelled is left behind: what comes of it is nobody's. Time in which
+        something holds up the loop (code that blocks it) is not counted, but for a step.
         """
-        began = time.monotonic()
-        left = self.left if self.total else None
-        held_up = 0.0
         task = asyncio.get_running_loop().create_task(_contained(call))
+        step = _STEP_SHARE * self.total or None
         try:
-            await asyncio.wait((task,), timeout=left)
-            if left is not None and (late := time.monotonic() - began - left) > _HELD_UP_S:
-                held_up = late
-                await asyncio.wait((task,), timeout=held_up)
-            if not task.done():
-                raise OutOfTime
-            return task.result()
+            while True:
+                await self._step(task, min(step, self.left) if step else None)
+                if task.done():
+                    return task.result()
+                if self.left <= 0:
+                    raise OutOfTime
         finally:
-            self.spent += time.monotonic() - began - held_up
             if not task.done():
-                await _let_go(task)
+                await _let_go(task, call)
+
+    async def _step(self, task: asyncio.Task[Any], seconds: float | None) -> None:
+        """Wait for `task` no longer than so many seconds, and count them."""
+        began = time.monotonic()
+        try:
+            await asyncio.wait((task,), timeout=seconds)
+        finally:
+            took = time.monotonic() - began
+            is_held_up = seconds is not None and took > seconds + _HELD_UP_S
+            self.spent += seconds if is_held_up and seconds is not None else took
 
     async def wait(self, seconds: float) -> None:
         """Wait on this budget, which must have the room."""
@@ -112,10 +120,12 @@ async def _contained(call: Awaitable[T]) -> T:
         raise ModelError("exception", f"{error_line(error)}{where(error)}") from error
 
 
-async def _let_go(task: asyncio.Task[Any]) -> None:
+async def _let_go(task: asyncio.Task[T], call: Awaitable[T]) -> None:
     """Cancel `task` and wait a moment for its end; one that goes on then goes on unheard."""
     task.cancel()
     await asyncio.wait((task,), timeout=_LET_GO_S)
+    if task.done() and asyncio.iscoroutine(call):
+        call.close()  # a task that is cancelled before its first step never awaits it
     if not task.done():
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # as asyncio does itself for what it gathers
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
