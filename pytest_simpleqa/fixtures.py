@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import pytest
 
@@ -16,15 +16,23 @@ from .errors import ModelError
 from .records import Question, QuestionResult, Reply
 
 if TYPE_CHECKING:  # a session that asks nothing loads nothing of them
-    from .fixtureruns import FixtureRuns
     from .stage import Ask
 
 T = TypeVar("T")
 Put = Callable[["Ask"], Reply | QuestionResult]
 """Puts a question and waits for what comes of it."""
 
+
+class KnowsRows(Protocol):
+    """What knows the runs of test functions, in a session that asks."""
+
+    def rows_for(self, definition: Any) -> Sequence[Any] | str:
+        """Return the rows of a test function as pytest's parameters, or why it has none."""
+        ...
+
+
 PLUGIN = "simpleqa-fixtureruns"
-"""The name of what knows the runs of test functions, in a session that asks."""
+"""The name under which it is registered."""
 _NO_MODEL = "no model is named: add --answer-llm=<alias>[:<model>] and --judge-llm"
 
 
@@ -180,7 +188,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 def _rows_for(metafunc: pytest.Metafunc) -> Sequence[Any] | str:
     """Return the rows of the test as pytest's parameters, or why it has none."""
-    runs: FixtureRuns | None = metafunc.config.pluginmanager.getplugin(PLUGIN)
+    runs: KnowsRows | None = metafunc.config.pluginmanager.getplugin(PLUGIN)
     return _NO_MODEL if runs is None else runs.rows_for(metafunc.definition)
 
 
