@@ -15,7 +15,7 @@ from .pairing import ComparedRow, rows_of_report
 from .paths import typed_path
 from .report import wrappers_in
 from .reportfile import read_report
-from .runlog import read_run_json, results_files
+from .rundisk import read_run_json, results_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from .records import Question, QuestionResult
 from .report import Report
 from .reportfile import read_report
 from .resume import newest_run
+from .rundisk import results_files
 from .runfolder import RunFolder, build, read_quietly
-from .runlog import results_files
 
 RUNS = ".simpleqa"
 """Where runs are kept, from the working directory."""

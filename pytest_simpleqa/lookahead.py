@@ -15,7 +15,8 @@ from .fixtureruns import FixtureRuns, ahead_of
 from .items import QuestionItem
 from .machines import Link
 from .plan import Plan, Planned
-from .runlog import DEAD_FILE, SUSPECTS_FILE, Log, RunLog, read_rows, results_files
+from .rundisk import DEAD_FILE, SUSPECTS_FILE, results_files
+from .runlog import Log, RunLog, read_rows
 from .seat import ANY_TEST, Seat, watch_of, window
 from .stage import Ask, Stage
 

@@ -15,7 +15,8 @@ import pytest
 
 from .errors import OptionError, RunError
 from .resume import difference
-from .runlog import Key, Log, Row, RunLog, read_rows, results_files
+from .rundisk import results_files
+from .runlog import Key, Log, Row, RunLog, read_rows
 from .screen import Screen
 from .usercode import user_code
 from .wording import visible

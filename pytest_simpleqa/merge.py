@@ -18,8 +18,9 @@ from .records import Dataset, QuestionResult
 from .report import Report
 from .reportfile import read_report
 from .resume import difference
+from .rundisk import results_files, write_run_json
 from .runfolder import RunFolder, build
-from .runlog import Key, results_files, write_run_json
+from .runlog import Key
 from .wording import many
 
 _SELECTING = ("limit_questions", "sample", "seed", "topics")

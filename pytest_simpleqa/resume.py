@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunError
-from .runlog import Hold, is_being_written, read_run_json, results_files
+from .rundisk import Hold, is_being_written, read_run_json, results_files
 
 WAIT_S = 20.0
 """How long a session waits for another one to let go of a run."""

@@ -18,17 +18,8 @@ from . import resume
 from .errors import RunError
 from .plan import Plan
 from .records import QuestionResult
-from .runlog import (
-    Hold,
-    Key,
-    Row,
-    RunLog,
-    create_run_dir,
-    read_rows,
-    read_run_json,
-    results_files,
-    write_run_json,
-)
+from .rundisk import Hold, create_run_dir, read_run_json, results_files, write_run_json
+from .runlog import Key, Row, RunLog, read_rows
 from .stage import Ask
 
 Described = tuple[Mapping[str, Any], Mapping[str, Any]]

@@ -18,7 +18,8 @@ from .report import Report
 from .reportbuild import build_report
 from .reportfile import read_report
 from .resume import resume_command
-from .runlog import Key, read_rows, read_run_json, results_files
+from .rundisk import read_run_json, results_files
+from .runlog import Key, read_rows
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from .machines import Link
-from .runlog import STOP_FILE
+from .rundisk import STOP_FILE
 
 LOOK_AHEAD = 8
 """Questions started and not yet reached, as a multiple of the pairs in flight: a slow answer must not hold the line."""

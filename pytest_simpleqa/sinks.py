@@ -17,7 +17,8 @@ from .openaievents import LoggedRun, final_report
 from .options import Options
 from .records import QuestionResult
 from .report import Report
-from .runlog import Key, read_run_json
+from .rundisk import read_run_json
+from .runlog import Key
 
 Warn = Callable[[str], None]
 PATIENCE_S = 10.0

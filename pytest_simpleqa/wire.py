@@ -25,16 +25,8 @@ from .models.embedded import Embedded
 from .models.spec import LocalAddress
 from .options import Options
 from .plan import Plan
-from .runlog import (
-    DEAD_FILE,
-    RUN_DIRS_FILE,
-    RUNS_FILE,
-    STOP_FILE,
-    SUSPECTS_FILE,
-    put_json,
-    read_rows,
-    results_files,
-)
+from .rundisk import DEAD_FILE, RUN_DIRS_FILE, RUNS_FILE, STOP_FILE, SUSPECTS_FILE, put_json, results_files
+from .runlog import read_rows
 from .screen import Screen
 from .seat import Seat, window
 from .surroundings import start_servers

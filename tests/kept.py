@@ -14,7 +14,8 @@ from pytest_simpleqa.dataset import read_dataset, select
 from pytest_simpleqa.records import Question, Usage
 from pytest_simpleqa.reportbuild import build_report
 from pytest_simpleqa.reportfile import write_report
-from pytest_simpleqa.runlog import RunLog, create_run_dir, write_run_json
+from pytest_simpleqa.rundisk import create_run_dir, write_run_json
+from pytest_simpleqa.runlog import RunLog
 
 from .letters import results
 

@@ -13,7 +13,8 @@ from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.pairing import pair
 from pytest_simpleqa.records import Reply, Verdict
 from pytest_simpleqa.reportfile import write_report
-from pytest_simpleqa.runlog import RunLog, write_run_json
+from pytest_simpleqa.rundisk import write_run_json
+from pytest_simpleqa.runlog import RunLog
 
 from .letters import questions, results, run
 

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.resume import difference, find_run, resume_command
-from pytest_simpleqa.runlog import write_run_json
+from pytest_simpleqa.rundisk import write_run_json
 
 from .small_run import error_line, run_dirs  # small_run also imports what cannot be imported twice
 

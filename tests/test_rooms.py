@@ -16,7 +16,7 @@ HOUSE = Path(pytest_simpleqa.__file__).parent
 
 BELOW = (
     ("errors", "secret", "paths", "loopthread"),
-    ("records", "download", "rows", "retry", "confidence", "backlog"),
+    ("records", "rundisk", "download", "rows", "retry", "confidence", "backlog"),
     ("prompts", "dataset", "metrics", "reportparts", "runlog", "trust", "intake", "databaseaddress"),
     ("models", "intervals"),
     ("agreement", "calibration", "caller"),

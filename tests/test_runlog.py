@@ -14,15 +14,8 @@ import pytest
 
 from pytest_simpleqa.errors import RunError
 from pytest_simpleqa.records import Failure, Question, QuestionResult, Reply, Usage, Verdict
-from pytest_simpleqa.runlog import (
-    RunLog,
-    create_run_dir,
-    is_being_written,
-    read_rows,
-    read_run_json,
-    results_files,
-    write_run_json,
-)
+from pytest_simpleqa.rundisk import create_run_dir, is_being_written, read_run_json, results_files, write_run_json
+from pytest_simpleqa.runlog import RunLog, read_rows
 
 PARIS = Question("q0001", "What is the capital of France?", "Paris", topic="Geography")
 ODD = "a\nb\u2028c\u2029d\x85e \ud83c \x00 café 日本 {question}"
