@@ -16,7 +16,7 @@ from .errors import RunError
 from .gates import Gates
 from .metrics import Counts
 from .plan import Plan
-from .records import QuestionResult, Verdict
+from .records import QuestionResult
 from .report import Report
 from .reportbuild import build_report
 from .rundir import RunDir, versions
@@ -160,7 +160,7 @@ class Ledger:
         return (self.results[key] for key in self.ask_by_key if key in self.results)
 
     def _build(self) -> Report:
-        from .judges.parse import parse_paper  # not before: its patterns take a while to compile
+        from .judges.parse import other_rule  # not before: its patterns take a while to compile
 
         options, plan = self.plan.options, self.plan
         answer, judge = self.cast.describe()
@@ -188,7 +188,7 @@ class Ledger:
                 **plan.provenance,
             },
             resumed=self.run_dir.resumed,
-            other_parse=None if plan.source else _strict if options.paper else parse_paper,
+            other_parse=None if plan.source else other_rule(paper=options.paper),
             metrics=self._metrics(),
         )
 
@@ -239,9 +239,3 @@ def progress_line(ledgers: Sequence[Ledger], *, in_flight: int, width: int) -> s
         in_flight=in_flight,
         width=width,
     )
-
-
-def _strict(reply: str) -> Verdict | None:
-    from .judges.parse import parse_verdict
-
-    return parse_verdict(reply).verdict

@@ -20,7 +20,7 @@ from .dataset import load_dataset, select
 from .engine import Engine
 from .errors import OptionError, RunStopped
 from .evals.completion import completion_functions
-from .judges.parse import parse_paper, parse_verdict
+from .judges.parse import other_rule
 from .judges.protocol import Judge
 from .judges.sentinels import with_sentinels
 from .metrics import Counts
@@ -29,7 +29,7 @@ from .models.protocol import Answerer, Model
 from .models.spec import Params, Surroundings
 from .models.wrapping import Wrapper
 from .prompts import ANSWER_TEMPLATE, Template, grade_template
-from .records import Dataset, QuestionResult, Verdict
+from .records import Dataset, QuestionResult
 from .report import Report
 from .reportbuild import build_report
 from .runevents import Event, done_event, progress_event, start_event
@@ -159,7 +159,7 @@ def run(
             "ask_confidence": ask_confidence,
         },
         provenance=_provenance(population, prompts, cast),
-        other_parse=_strict if parse == "paper" else parse_paper,
+        other_parse=other_rule(paper=parse == "paper"),
     )
     teller.done(report)
     if engine.gave_up is not None:
@@ -260,10 +260,6 @@ def _provenance(dataset: Dataset, prompts: tuple[Template, Template], cast: Cast
         "judge": dict(judge),
         "versions": {"pytest_simpleqa": version("pytest-simpleqa"), "python": platform.python_version()},
     }
-
-
-def _strict(reply: str) -> Verdict | None:
-    return parse_verdict(reply).verdict
 
 
 # -- telling ---------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import Any
 from .dataset import DatasetWarning, read_dataset, select
 from .download import PINNED, SAMPLE, fetch
 from .errors import DatasetError, RunError
-from .judges.parse import parse_paper, parse_verdict
-from .records import Dataset, Question, QuestionResult, Verdict
+from .judges.parse import other_rule
+from .records import Dataset, Question, QuestionResult
 from .report import Report
 from .reportbuild import build_report
 from .reportfile import read_report
@@ -177,7 +177,7 @@ def build(
         repeats=options.get("repeats", 1),
         max_samples=options.get("max_samples", 200),
         topic_breakdown=options.get("include_topic_breakdown", True),
-        other_parse=_strict if options.get("parse") == "paper" else parse_paper,
+        other_parse=other_rule(paper=options.get("parse") == "paper"),
     )
 
 
@@ -190,10 +190,6 @@ def _provenance(content: Mapping[str, Any]) -> dict[str, Any]:
         **{role: {key: value for key, value in content[role].items() if key != "spec"} for role in ("answer", "judge")},
         "versions": content.get("versions") or {},
     }
-
-
-def _strict(reply: str) -> Verdict | None:
-    return parse_verdict(reply).verdict
 
 
 def read_quietly(path: Path, name: str) -> Dataset:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ..records import Verdict
@@ -164,6 +164,11 @@ def parse_paper(reply: str) -> Verdict:
     """
     found = re.search(r"[ABC]", reply)
     return _LETTERS[found[0]] if found else Verdict.NOT_ATTEMPTED
+
+
+def other_rule(*, paper: bool) -> Callable[[str], Verdict | None]:
+    """Return the rule that a run did not use: strictly for a run by the reference rule (`paper`), else that one."""
+    return (lambda reply: parse_verdict(reply).verdict) if paper else parse_paper
 
 
 def _claims(text: str) -> Iterator[_Claim]:
