@@ -15,7 +15,7 @@ from .intake import take_judgement, take_reply
 from .judges.sentinels import after_sentinel
 from .line import Budget, Line, OutOfTime
 from .loopthread import LoopThread
-from .models.importing import error_line
+from .models.importing import error_line, where
 from .records import Failure, Judgement, QuestionResult, Reply, Usage, Verdict
 from .runlog import Row, merged, paid_for, usage_of
 from .stage import Ask, Place, Stage
@@ -278,7 +278,7 @@ class Engine:
         except Exception as error:  # the user's code
             if isinstance(error, RunStopped) and line.stopped:
                 raise
-            return Judgement(None, error=Failure("exception", error_line(error)))
+            return Judgement(None, error=Failure("exception", f"{error_line(error)}{where(error)}"))
 
     def _finish(
         self,

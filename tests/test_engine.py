@@ -327,6 +327,19 @@ def test_what_a_judge_raises_is_that_rows_failure(raised: BaseException, kind: s
     assert (found.error.kind, found.error.message) == (kind, message)
 
 
+def test_a_judge_that_fails_names_the_line_of_the_users_code() -> None:
+    """What a judge of the user's raises is told with the file and the line that raised it."""
+
+    def judge(question: Question, predicted: str) -> Verdict:
+        raise ValueError("broken")
+
+    with running(FakeModel("x"), FakeJudge(judge)) as engine:
+        (found,) = results(engine, 1)
+    assert found.error is not None
+    line = judge.__code__.co_firstlineno + 1
+    assert found.error.message == f"ValueError: broken (test_engine.py, line {line})"
+
+
 def test_a_judge_that_hangs_ends_at_the_deadline() -> None:
     """The deadline of a question is over its judge, too."""
     with running(FakeModel("x"), FakeJudge(Verdict.CORRECT, latency_s=HOURS), timeout=0.05) as engine:
