@@ -204,15 +204,16 @@ def built(spec: EvalSpec, registry: Registry) -> Eval | None:
         return None
 
 
-def drawn(registry: Registry, seed: int) -> list[str]:
-    """Return names of evals over the template classes whose samples can be read."""
-    wanted, names = dict(DRAWN), sorted(registry.matching("*"))
+def drawn(registry: Registry, seed: int, counts: Mapping[str, int] = DRAWN) -> list[str]:
+    """Return names of so many evals of each template class whose samples can be read and that want a single model."""
+    wanted, names = dict(counts), sorted(registry.matching("*"))
     random.Random(seed).shuffle(names)
     chosen: dict[str, None] = {}
     for name in names:
         spec = registry.eval(name)
         template = spec.class_path.rpartition(":")[2]
-        if wanted.get(template, 0) and spec.class_path in CLASSES and spec.name not in chosen and built(spec, registry):
+        is_wanted = wanted.get(template, 0) and spec.class_path in CLASSES and spec.name not in chosen
+        if is_wanted and spec.args.get("multicomp_n") != "from_models" and built(spec, registry):
             wanted[template] -= 1
             chosen[spec.name] = None
     return list(chosen)

@@ -112,20 +112,6 @@ class Made:
                 replies |= dict.fromkeys(self._judge.prompts, said[index])
 
 
-def drawn(registry: Registry, seed: int) -> list[str]:
-    """Return names of evals over the template classes; those that want several answer models are left out."""
-    wanted, names = dict(DRAWN), sorted(registry.matching("*"))
-    random.Random(seed).shuffle(names)
-    chosen: dict[str, None] = {}
-    for name in names:
-        spec = registry.eval(name)
-        template = spec.class_path.rpartition(":")[2]
-        if wanted.get(template, 0) and spec.args.get("multicomp_n") != "from_models" and basic.built(spec, registry):
-            wanted[template] -= 1
-            chosen[spec.name] = None
-    return list(chosen)
-
-
 def session(made: Sequence[Made], registry: Path, said: Mapping[str, Any], extra: Sequence[str]) -> dict[str, Any]:
     """Run one pytest session over all of them, and return the Reports by name."""
     with tempfile.TemporaryDirectory() as folder:
@@ -190,7 +176,7 @@ def main() -> None:
             given.samples,
             given.seed,
         )
-        for name in given.names or drawn(registry, given.seed)
+        for name in given.names or basic.drawn(registry, given.seed, DRAWN)
     ]
     said: dict[str, dict[str, str]] = {"answers": {}, "replies": {}}
     for each in made:
